@@ -1,0 +1,65 @@
+"""What `make test` runs: are the notebooks clean, does the module equal them, does every notebook's test pass?"""
+import argparse, filecmp, json, os, re, shutil, subprocess, sys, tempfile
+from pathlib import Path
+
+root = Path(__file__).resolve().parent.parent
+bin = Path(sys.executable).parent
+
+
+def run(*command, cwd=root, **kwargs):
+    return subprocess.run([str(bin / command[0]), *command[1:]], cwd=cwd, text=True, **kwargs)
+
+
+def notebooks(of=root):
+    return sorted(p for p in (of / "nbs").rglob("*.ipynb") if not any(part.startswith((".", "_")) for part in p.relative_to(of).parts))
+
+
+def by_hand(path):
+    "Is this notebook run by hand (front matter `skip_exec: true`)?"
+    first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]
+    return first["cell_type"] == "raw" and "skip_exec: true" in "".join(first["source"])
+
+
+def drift():
+    "Export and clean a copy of the project, and list every file that changes."
+    with tempfile.TemporaryDirectory() as tmp:
+        copy = Path(tmp) / "project"
+        shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".venv", ".git", "_docs", "_proc", "demo", "__pycache__"), symlinks=True)
+        for module in (copy / "privpgd").glob("*.py"):
+            if module.name != "__init__.py": module.unlink()
+        for command in ("nbdev_export", "nbdev_clean"):
+            done = run(command, cwd=copy, capture_output=True)
+            if done.returncode: sys.exit(f"{command} failed:\n{done.stdout}{done.stderr}")
+        files = [*root.glob("privpgd/*.py"), *copy.glob("privpgd/*.py"), *notebooks()]
+        names = {str(f.relative_to(copy if copy in f.parents else root)) for f in files}
+        return sorted(n for n in names if not ((root / n).exists() and (copy / n).exists() and filecmp.cmp(root / n, copy / n, shallow=False)))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--slow", action="store_true", help="run the cells marked slow as well")
+    slow = parser.parse_args().slow
+
+    if changed := drift():
+        sys.exit("these differ from what the notebooks give (run nbdev_export and nbdev_clean): " + ", ".join(changed))
+    print("notebooks are clean, and the module equals its notebooks")
+    if subprocess.run([sys.executable, str(root / ".ci/readme.py"), "--check"]).returncode:
+        sys.exit("README.md differs from nbs/index.ipynb (run make readme)")
+    print("README.md equals nbs/index.ipynb")
+
+    skipped = [p for p in notebooks() if by_hand(p)]
+    for p in skipped: print(f"run by hand, outputs committed: {p.relative_to(root)}")
+    expected = {str(p) for p in notebooks()}
+    env = dict(os.environ, OMP_NUM_THREADS="1", MPLBACKEND="agg")
+    command = ["nbdev_test", "--n_workers", "2", "--do_print", "--timing", *(["--flags", "slow"] if slow else [])]
+    done = run(*command, env=env, stdout=subprocess.PIPE)
+    print(done.stdout, end="")
+    completed = set(re.findall(r"^- Completed (.+)$", done.stdout, re.M)) | {str(p) for p in skipped}
+    if missing := sorted(expected - completed):
+        sys.exit(f"{len(missing)} notebooks were not run: " + ", ".join(missing))
+    if done.returncode: sys.exit("at least one notebook test failed (see above)")
+    print(f"{len(expected) - len(skipped)} passed, 0 failed, {len(skipped)} skipped")
+
+
+if __name__ == "__main__":
+    main()

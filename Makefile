@@ -1,0 +1,46 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+BIN    := .venv/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+SETUP  := settings.ini setup.py constraints.txt
+export OMP_NUM_THREADS ?= 1
+export MPLBACKEND ?= agg
+
+.PHONY: demo test test-slow docs readme clean help
+
+help:           ## what can be made
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ —/'
+
+demo: .venv/demo    ## a private copy of a real table, with its errors and a picture
+	$(BIN)/privpgd demo
+
+test: .venv/dev     ## drift checks, then every notebook test
+	$(BIN)/python .ci/check.py
+
+test-slow: .venv/dev  ## the same, with the cells marked slow
+	$(BIN)/python .ci/check.py --slow
+
+readme: .venv/dev   ## README.md from nbs/index.ipynb
+	$(BIN)/python .ci/readme.py
+
+docs: .venv/dev     ## the site, in _docs/ (needs Quarto)
+	@command -v quarto >/dev/null || { echo "make docs needs the Quarto program (https://quarto.org), which is not on this machine."; exit 1; }
+	$(BIN)/nbdev_docs
+
+clean:          ## remove the environment and everything made
+	rm -rf .venv _docs _proc demo build *.egg-info .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/python: $(SETUP)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "privpgd needs Python 3.10 or later; try: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1; }
+	@echo "making the environment in .venv (a few minutes, once)"
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/demo: .venv/python
+	$(PIP) -e .
+	@touch $@
+
+.venv/dev: .venv/python
+	$(PIP) -e '.[dev]'
+	@touch $@ .venv/demo
