@@ -21,7 +21,7 @@ import pandas as pd
 
 from .privacy import SENSITIVITY, Budget, BudgetError, Entry, Ledger, allocate, calibrate, check_delta, discrete_gaussian
 from .schema import (Boolean, Categorical, Column, Datetime, Numeric, PrivacyWarning, Schema, SchemaError, _instants, _missing,
-                            _numbers, _open)
+                            _numbers, _open, _pandas)
 
 # %% ../nbs/02_marginals.ipynb #c008
 def all_kway(
@@ -540,7 +540,7 @@ def _learn(
     table = _open(frame)
     _check_kinds(table, kinds)
     _check_options(bins, beta, tail, missing, other, len(table))
-    read = {name: _read_column(name, kind, table[name].to_pandas(), other) for name, kind in kinds.items() if not isinstance(kind, Column)}
+    read = {name: _read_column(name, kind, _pandas(table[name]), other) for name, kind in kinds.items() if not isinstance(kind, Column)}
     if missing is False and (holes := [name for name, (_, gone) in read.items() if gone]):
         raise SchemaError(f"Column {holes[0]!r} has missing values although missing=False was said: drop or fill them, or say missing=True.")
     sigmas, leak = {}, 0.0
