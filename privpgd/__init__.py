@@ -1,1 +1,32 @@
 __version__ = "0.1.0"
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .datasets import load_dataset
+    from .marginals import count, measure
+    from .metrics import evaluate
+    from .particles import descend, refine
+    from .privacy import Budget, Ledger
+    from .projection import project
+    from .schema import Boolean, Categorical, Datetime, Numeric, Ordinal, PrivacyWarning, Schema
+    from .synthesizer import PrivPGD, generate
+
+# Where each public name lives. Modules are loaded when a name is first used, so that `import privpgd` is quick.
+_HOME = {
+    "Boolean": "schema", "Categorical": "schema", "Datetime": "schema", "Numeric": "schema", "Ordinal": "schema",
+    "PrivacyWarning": "schema", "Schema": "marginals",  # chapter 2 gives Schema its method `learn`
+    "Budget": "privacy", "Ledger": "privacy", "count": "marginals", "measure": "marginals", "project": "projection",
+    "descend": "particles", "refine": "particles", "PrivPGD": "synthesizer", "generate": "synthesizer",
+    "evaluate": "metrics", "load_dataset": "datasets",
+}
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str):
+    if name not in _HOME: raise AttributeError(f"module 'privpgd' has no attribute {name!r}")
+    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+
+
+def __dir__(): return sorted([*globals(), *_HOME])
