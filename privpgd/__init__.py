@@ -1,7 +1,10 @@
 __version__ = "0.1.0"
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle threads sleep instead of spinning; must be set before torch is loaded
 
 if TYPE_CHECKING:
     from .datasets import load_dataset

@@ -273,6 +273,11 @@ def _take(size: int) -> bytes:
     return b"".join(parts)
 
 # %% ../nbs/13_experiments.ipynb #c048
+def _threads(n_jobs: int = 1) -> int:
+    "Cores for each child: OMP_NUM_THREADS where it is set, otherwise an equal share."
+    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return int(given) if given.isdigit() and int(given) else max(1, joblib.cpu_count() // joblib.effective_n_jobs(n_jobs))
+
 def _start(order: dict, threads: int, errors) -> subprocess.Popen:
     "A child process with its order; its error stream goes to the open file `errors`."
     paths = os.pathsep.join(p for p in sys.path if p)
@@ -333,12 +338,12 @@ def run_job(
     *,
     time_limit: float | None = None,  # seconds that the method may take
     memory_limit: float | None = None,  # MB that its process may hold
-    threads: int | None = None,  # cores for the child; None for all
+    threads: int | None = None,  # cores for the child; None for OMP_NUM_THREADS, or all
     evaluation: dict | None = None,  # further arguments of `evaluate`
     stopped: Callable = lambda: False,  # asked twenty times a second: give up?
 ) -> dict:  # the line of results
     "Run one job in a process of its own; the line that says how it went."
-    threads = threads or os.cpu_count() or 1
+    threads = threads or _threads()
     with tempfile.TemporaryFile() as errors:
         child = _start(dict(job=job, method=method, data=data, evaluation=evaluation or {}), threads, errors)
         try:
@@ -405,7 +410,7 @@ def run_grid(
     for path in paths.values(): path.parent.mkdir(parents=True, exist_ok=True)
     done = {name: finished(path, retry) for name, path in paths.items()}; todo = [job for job in jobs if job_key(job) not in done[job["dataset"]]]
     if verbose: print(f"{len(jobs)} jobs, {len(jobs) - len(todo)} done before")
-    options = dict(time_limit=time_limit, memory_limit=memory_limit, evaluation=evaluation, threads=max(1, joblib.cpu_count() // joblib.effective_n_jobs(n_jobs)))
+    options = dict(time_limit=time_limit, memory_limit=memory_limit, evaluation=evaluation, threads=_threads(n_jobs))
     _run_all([(i, len(todo), job, paths[job["dataset"]], functions[job["method"]], own.get(job["dataset"])) for i, job in enumerate(todo, 1)], n_jobs, retry, verbose, options)
     found = read_results([path for path in dict.fromkeys(paths.values()) if path.is_file()]); wanted = set(map(job_key, jobs))
     return found[[job_key(row) in wanted for row in found.to_dict("records")]].reset_index(drop=True)
@@ -566,6 +571,7 @@ def _plot_panel(ax, logs: pd.DataFrame, datasets: list[str], cut: float) -> None
     ax.axhline(0, color="0.7", lw=0.8, zorder=0)
     if len(logs) and logs["mean"].max() > cut: ax.axhline(cut, color="0.3", lw=0.8, ls="--", zorder=0)
     ax.set_xlim(-0.5, max(len(datasets), 1) - 0.5); ax.set_xticks(range(len(datasets)), datasets, rotation=20 if len(datasets) > 2 else 0, ha="right" if len(datasets) > 2 else "center", fontsize=8)
+    ax.set_ylim(min(ax.get_ylim()[0], -0.5), max(ax.get_ylim()[1], 1.0))  # a hundredth of a ratio should not look like a mountain
     ax.set_yticks([t for t in ax.get_yticks() if ax.get_ylim()[0] <= t <= min(cut, ax.get_ylim()[1])]); ax.spines[["top", "right"]].set_visible(False)
 
 # %% ../nbs/13_experiments.ipynb #c096

@@ -10,6 +10,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 
 import numba as nb
 import numpy as np
@@ -297,6 +298,16 @@ def _epoch(z, grad, targets: list, dims: list, optimizer, lr: float, batch_size:
     return loss, float(np.mean(scores)) if scores else 0.
 
 # %% ../nbs/06_particles.ipynb #c063
+@contextmanager
+def _threads(m: int, # number of particles
+             least: int = 20_000): # below it one thread is enough
+    "One thread for small clouds, all of them for large ones."
+    before = nb.get_num_threads()
+    if m < least: nb.set_num_threads(1)
+    try: yield
+    finally: nb.set_num_threads(before)
+
+# %% ../nbs/06_particles.ipynb #c066
 def _run(z, targets: list, dims: list, optimizer: str, n_directions: int, rates: list, batch_size: int, mask: float, penalty, weight: float, rng, verbose: bool, history, callback):
     "All epochs, in place."
     compiled = isinstance(z, np.ndarray)
@@ -311,7 +322,7 @@ def _run(z, targets: list, dims: list, optimizer: str, n_directions: int, rates:
                 history.append(dict(epoch=e + 1, loss=loss, penalty=score, lr=lr, seconds=time.perf_counter() - began))
             if callback is not None and callback(e + 1, z.T if compiled else z.T.cpu().numpy()): break
 
-# %% ../nbs/06_particles.ipynb #c066
+# %% ../nbs/06_particles.ipynb #c069
 def descend(tables: dict,                 # clique -> probability array
             schema,                       # anything with `names` and `shape`
             n_particles: int = 100_000,   # number of particles m
@@ -343,12 +354,13 @@ def descend(tables: dict,                 # clique -> probability array
     z = _start(start, tables, schema, embedding, int(n_particles), rng)
     z = z if device is None else torch.as_tensor(z, device=device)
     if penalty is not None: _penalty_gradient(penalty, z)
-    run = _targets(checked if epochs else [], embedding, int(n_particles), gradient, n_directions, rng, device)
     rates = [lr * decay**(e // step) for e in range(int(epochs))]
-    if epochs: _run(z, *run, optimizer, n_directions, rates, batch_size, mask, penalty, penalty_weight, rng, verbose, history, callback)
+    with _threads(n_particles):
+        run = _targets(checked if epochs else [], embedding, int(n_particles), gradient, n_directions, rng, device)
+        if epochs: _run(z, *run, optimizer, n_directions, rates, batch_size, mask, penalty, penalty_weight, rng, verbose, history, callback)
     return (z if device is None else z.cpu().numpy()).T
 
-# %% ../nbs/06_particles.ipynb #c084
+# %% ../nbs/06_particles.ipynb #c087
 def plot_history(history: Sequence,  # dicts with `epoch` and `loss`, or `sweep` and `objective`
                  ax=None,            # axes to draw on, the current ones by default
                  **options,          # passed to plot, such as label
@@ -361,7 +373,7 @@ def plot_history(history: Sequence,  # dicts with `epoch` and `loss`, or `sweep`
     ax.set(xlabel=x, ylabel=y, yscale="log")
     return ax
 
-# %% ../nbs/06_particles.ipynb #c096
+# %% ../nbs/06_particles.ipynb #c099
 def objective(codes: np.ndarray,      # (m, d) integer codes
               tables: dict,           # clique -> array
               schema,                 # anything with `names` and `shape`
@@ -375,7 +387,7 @@ def objective(codes: np.ndarray,      # (m, d) integer codes
         total += weights.get(clique, 1.) * float(gap @ gap) / 2
     return total
 
-# %% ../nbs/06_particles.ipynb #c101
+# %% ../nbs/06_particles.ipynb #c104
 def _plan(j: int,          # column
           tables: list,    # (columns, array) pairs
           shape: tuple,    # levels of each column
@@ -391,7 +403,7 @@ def _plan(j: int,          # column
         lines.append(block); base.append(at); ptr.append(len(others)); at += len(block)
     return np.concatenate(lines), *(np.array(a, np.int64) for a in (base, ptr, others, strides))
 
-# %% ../nbs/06_particles.ipynb #c104
+# %% ../nbs/06_particles.ipynb #c107
 @nb.njit(cache=True)
 def _subtract_counts(codes, j, lines, base, ptr, others, strides):
     "Subtracts from the lines of column j the counts of the codes."
@@ -403,7 +415,7 @@ def _subtract_counts(codes, j, lines, base, ptr, others, strides):
             counts[r, codes[p, j]] += 1
     lines -= counts
 
-# %% ../nbs/06_particles.ipynb #c107
+# %% ../nbs/06_particles.ipynb #c110
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
 def _sweep_column(codes, j, lines, base, ptr, others, strides, weight, moving, threshold, z, centres, nu, seed):
     "Visits all particles in one column; returns the number of moves."
@@ -433,7 +445,7 @@ def _sweep_column(codes, j, lines, base, ptr, others, strides, weight, moving, t
                 lines[rows[t], b] += 1; lines[rows[t], best] -= 1
     return moved
 
-# %% ../nbs/06_particles.ipynb #c111
+# %% ../nbs/06_particles.ipynb #c114
 def _value(number, clique: tuple, default: float = 0.) -> float:
     "The clique's own number, out of a number for all or a dict."
     return float(number.get(clique, default)) if isinstance(number, dict) else float(number)
@@ -449,7 +461,7 @@ def _threshold(cliques: list,  # the cliques that hold the column
     s = [_value(price, c) * v * _value(sigma, c) for c, v in zip(cliques, w)]
     return sum(w) + ratio * math.sqrt(2 * sum(v * v for v in s))
 
-# %% ../nbs/06_particles.ipynb #c114
+# %% ../nbs/06_particles.ipynb #c117
 _WALL = np.float32(1e30)
 
 def _refine_inputs(codes, tables: dict, schema, sigma, total, weights, price, distance_price, forbidden) -> tuple:
@@ -470,7 +482,7 @@ def _refine_inputs(codes, tables: dict, schema, sigma, total, weights, price, di
     if stray: raise ValueError(f"weights names clique {stray[0]}, which has no table; use the same cliques in both.")
     return codes, checked, rules
 
-# %% ../nbs/06_particles.ipynb #c117
+# %% ../nbs/06_particles.ipynb #c120
 def _refine_columns(checked: list, rules: list, shape: tuple, m: int, weights: dict, price, sigma, ratio: float) -> dict:
     "For every column that a table or a rule holds: lines, where to find them, weights, number of moving tables, threshold."
     out, stack = {}, [(c, m * t) for _, c, t in checked] + [(c, -f) for _, c, f in rules]
@@ -498,7 +510,7 @@ def _visit_column(codes, j: int, lines, where: list, weight, moving: int, thresh
     _subtract_counts(codes, j, work, base[:moving], *rest)
     return _sweep_column(codes, j, work, base, *rest, weight, moving, threshold, z, centres, np.float32(distance_price), seed)
 
-# %% ../nbs/06_particles.ipynb #c120
+# %% ../nbs/06_particles.ipynb #c123
 def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
            tables: dict,                  # clique -> array, the targets as shares
            schema,                        # anything with `names` and `shape`
@@ -533,7 +545,7 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
     out = np.empty_like(codes); out[order] = codes
     return out
 
-# %% ../nbs/06_particles.ipynb #c134
+# %% ../nbs/06_particles.ipynb #c137
 def plot_marginal(table: np.ndarray, # one-way or two-way table
                   ax=None,           # axes to draw on, the current ones by default
                   title: str = "",   # title

@@ -7,11 +7,13 @@ __all__ = ['sw1_loss', 'sw1_gradient', 'project_paper', 'balance', 'project_line
            'total_of', 'merge', 'consensus_margins', 'fit_margins', 'shrink_interaction', 'project']
 
 # %% ../nbs/05_projection.ipynb #c002
+import os
+from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 from numba import njit, prange
 from .embedding import Embedding
-from .wasserstein import SliceGrid, directions as _directions, quadrature
+from .wasserstein import directions as _directions, quadrature
 
 # %% ../nbs/05_projection.ipynb #c007
 def sw1_loss(weights: torch.Tensor, # (k,) probabilities
@@ -25,55 +27,55 @@ def sw1_loss(weights: torch.Tensor, # (k,) probabilities
     return (difference.abs() * place.diff(dim=1)).sum(dim=1).mean()
 
 # %% ../nbs/05_projection.ipynb #c011
-@njit(cache=True)
-def _bucket_order(v,       # (k,) numbers
-                  bucket,  # (k,) int32, work space
-                  start,   # (2k + 1,) int32, work space
-                  order,   # (k,) int32, receives the order
-                  ):
-    "Indices that sort `v`: buckets first, then insertion."
-    k, low, high = len(v), v.min(), v.max()
-    scale = (len(start) - 1.001) / (high - low) if high > low else 0.0
+@njit(cache=True, nogil=True)
+def _bucket_sort(v,      # (k,) numbers
+                 bucket, # (k,) int32, work space
+                 start,  # (k + 1,) int32, work space
+                 order,  # (k,) int32, receives the order
+                 value,  # (k,) receives the numbers in that order
+                 ):
+    "Sort `v`: buckets first, then insertion."
+    k, low, high = len(v), v[0], v[0]
+    for i in range(k): low, high = min(low, v[i]), max(high, v[i])
+    scale = (k - 1e-3) / (high - low) if high > low else 0.0
     start[:] = 0
     for i in range(k):
         bucket[i] = int((v[i] - low) * scale)
         start[bucket[i] + 1] += 1
-    for b in range(len(start) - 1): start[b + 1] += start[b]
+    for b in range(k): start[b + 1] += start[b]
     for i in range(k):
-        order[start[bucket[i]]] = i
-        start[bucket[i]] += 1
+        r = start[bucket[i]]
+        start[bucket[i]] = r + 1
+        order[r], value[r] = i, v[i]
     for r in range(1, k):
-        i, s = order[r], r - 1
-        while s >= 0 and v[order[s]] > v[i]:
-            order[s + 1] = order[s]
+        i, x, s = order[r], value[r], r
+        while s > 0 and value[s - 1] > x:
+            order[s], value[s] = order[s - 1], value[s - 1]
             s -= 1
-        order[s + 1] = i
+        order[s], value[s] = i, x
 
 # %% ../nbs/05_projection.ipynb #c014
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _sw1_gradient(weights, signed, points, theta):
-    "Value and subgradient of the sliced distance; every block of directions has its own accumulator."
-    (k, p), slices, blocks = points.shape, len(theta), min(len(theta), 8)
-    grad, value = np.zeros((blocks, k)), np.zeros(blocks)
-    for b in prange(blocks):
-        v, bucket, start, order = np.empty(k), np.empty(k, np.int32), np.empty(2 * k + 1, np.int32), np.empty(k, np.int32)
-        slope = np.empty(k)
-        for l in range(b, slices, blocks):
-            for i in range(k):
-                v[i] = 0.0
-                for c in range(p): v[i] += points[i, c] * theta[l, c]
-            _bucket_order(v, bucket, start, order)
-            f = 0.0
-            for r in range(k - 1):
-                f += weights[order[r]] - signed[order[r]]
-                gap = v[order[r + 1]] - v[order[r]]
-                value[b] += abs(f) * gap
-                slope[r] = np.sign(f) * gap
-            g = 0.0
-            for r in range(k - 2, -1, -1):
-                g += slope[r]
-                grad[b, order[r]] += g
-    return value.sum() / slices, grad.sum(axis=0) / slices
+    "Value and subgradient of the sliced distance."
+    (k, p), slices, total = points.shape, len(theta), 0.0
+    v, bucket, start, order, place = np.empty(k), np.empty(k, np.int32), np.empty(k + 1, np.int32), np.empty(k, np.int32), np.empty(k)
+    d, slope, grad = weights - signed, np.empty(k), np.zeros(k)
+    for l in range(slices):
+        for i in range(k):
+            v[i] = points[i, 0] * theta[l, 0]
+            for c in range(1, p): v[i] += points[i, c] * theta[l, c]
+        _bucket_sort(v, bucket, start, order, place)
+        f, g = 0.0, 0.0
+        for r in range(k - 1):
+            f += d[order[r]]
+            gap = place[r + 1] - place[r]
+            total += abs(f) * gap
+            slope[r] = gap if f > 0 else (-gap if f < 0 else 0.0)
+        for r in range(k - 2, -1, -1):
+            g += slope[r]
+            grad[order[r]] += g
+    return total / slices, grad / slices
 
 # %% ../nbs/05_projection.ipynb #c015
 def sw1_gradient(weights, # (k,) probabilities
@@ -189,7 +191,7 @@ def nearest_simplex(v, # (k,) numbers
     return np.maximum(v - excess[np.nonzero(u > excess)[0][-1]], 0)
 
 # %% ../nbs/05_projection.ipynb #c036
-@njit(cache=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def _dual_step(d, order, gap, dual, scale, grad):
     "Raise the dual variables along the partial sums of d; grad receives their sum back on the cells."
     slices, k = order.shape
@@ -203,7 +205,7 @@ def _dual_step(d, order, gap, dual, scale, grad):
             g += y[r]
             grad[o[r]] += g
 
-@njit(cache=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def _area(d, order, gap):
     "Sliced distance of a difference of tables."
     area = 0.0
@@ -215,7 +217,7 @@ def _area(d, order, gap):
     return area
 
 # %% ../nbs/05_projection.ipynb #c038
-@njit(cache=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def _primal_step(w, v, grad, tau, x, d):
     "Descend, project onto the simplex, and extrapolate: d receives 2 w_new - w - v."
     k, t = len(w), 0.0
@@ -235,7 +237,7 @@ def _primal_step(w, v, grad, tau, x, d):
         w[j] = new
 
 # %% ../nbs/05_projection.ipynb #c041
-@njit(cache=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def _primal_dual(v, start, order, gap, iterations, tolerance):
     "Chambolle-Pock iterations with a diagonal scaling; returns the best table, its value, a lower bound and the steps taken."
     (slices, k), w, d = order.shape, start.copy(), start - v
@@ -255,6 +257,18 @@ def _primal_dual(v, start, order, gap, iterations, tolerance):
     return best_w, best, bound, it
 
 # %% ../nbs/05_projection.ipynb #c042
+@njit(cache=True, nogil=True)
+def _orders(points, theta):
+    "Order of the cells along every direction, and the gaps between neighbours over the number of directions."
+    (k, p), slices = points.shape, len(theta)
+    order, gap = np.empty((slices, k), np.int32), np.empty((slices, k - 1), np.float32)
+    bucket, start, value = np.empty(k, np.int32), np.empty(k + 1, np.int32), np.empty(k)
+    for l in range(slices):
+        _bucket_sort(points @ theta[l], bucket, start, order[l], value)
+        for r in range(k - 1): gap[l, r] = (value[r + 1] - value[r]) / slices
+    return order, gap
+
+# %% ../nbs/05_projection.ipynb #c044
 def project_fast(signed,                   # table of signed masses, any shape
                  points,                   # (k, p) places of its cells, in C order
                  directions: int = 32,     # fixed, even directions
@@ -270,12 +284,12 @@ def project_fast(signed,                   # table of signed masses, any shape
     if x.shape[1] == 1 and balanced: return project_line(v, x).reshape(np.shape(signed))
     theta = quadrature(x.shape[1], directions)
     if not balanced: theta = np.concatenate([theta, -theta])
-    grid = SliceGrid(x, theta * (-1.) ** np.arange(len(theta))[:, None])   # alternate sides, so that no cell is always last
-    w, value, bound, steps = _primal_dual(v, nearest_simplex(v), grid.order, grid.gaps / np.float32(len(theta)), iterations, tolerance)
+    order, gap = _orders(x, theta * (-1.) ** np.arange(len(theta))[:, None])   # alternate sides, so that no cell is always last
+    w, value, bound, steps = _primal_dual(v, nearest_simplex(v), order, gap, iterations, tolerance)
     if info is not None: info.update(value=value, bound=bound, steps=steps)
     return w.reshape(np.shape(signed)) / w.sum()
 
-# %% ../nbs/05_projection.ipynb #c050
+# %% ../nbs/05_projection.ipynb #c052
 def quantize(table,  # probabilities, any shape
              m: int, # number of particles
              seed=None, # int or Generator; None draws fresh entropy
@@ -290,7 +304,7 @@ def quantize(table,  # probabilities, any shape
     steps = np.minimum(np.floor(ends + np.random.default_rng(seed).random()), int(m))
     return np.diff(steps, prepend=0).astype(np.int64).reshape(p.shape)
 
-# %% ../nbs/05_projection.ipynb #c053
+# %% ../nbs/05_projection.ipynb #c055
 _TINY = 1e-9   # stands in for a noise of zero, where a weight 1 / sigma^2 is needed
 
 def _check(m,      # a measurement
@@ -306,7 +320,7 @@ def _check(m,      # a measurement
     if not (np.isfinite(m.sigma) and m.sigma >= 0): raise ValueError(f"sigma={m.sigma} of clique {tuple(m.clique)} must be a finite number, 0 or more.")
     return counts
 
-# %% ../nbs/05_projection.ipynb #c055
+# %% ../nbs/05_projection.ipynb #c057
 def total_of(measurements, # objects with counts, sigma and total
              ) -> float:
     "Public number of rows, or its inverse-variance estimate (at least 1)."
@@ -317,7 +331,7 @@ def total_of(measurements, # objects with counts, sigma and total
     weight = np.array([1 / (np.size(m.counts) * max(m.sigma, _TINY)**2) for m in measurements])
     return max(float(weight @ [np.sum(m.counts) for m in measurements] / weight.sum()), 1.)
 
-# %% ../nbs/05_projection.ipynb #c057
+# %% ../nbs/05_projection.ipynb #c059
 def merge(measurements, # objects with clique, counts, sigma and total
           schema,       # anything with `names` and `shape`
           ) -> dict: # clique -> (table of shares, noise of one share)
@@ -333,7 +347,7 @@ def merge(measurements, # objects with clique, counts, sigma and total
         sums[clique] = old + weight * c / n, total + weight
     return {clique: (s / weight, weight**-.5) for clique, (s, weight) in sums.items()}
 
-# %% ../nbs/05_projection.ipynb #c060
+# %% ../nbs/05_projection.ipynb #c062
 def consensus_margins(measurements, # objects with clique, counts, sigma and total
                       schema,       # anything with `names` and `shape`
                       ) -> dict: # column name -> (k,) probabilities, for every column that was measured
@@ -351,7 +365,7 @@ def _consensus(tables): # dict clique -> (table, noise)
             sums[name] = old + weight * copy, total + weight
     return {name: nearest_simplex(s / weight) for name, (s, weight) in sums.items()}
 
-# %% ../nbs/05_projection.ipynb #c064
+# %% ../nbs/05_projection.ipynb #c066
 @njit(cache=True)
 def _dykstra(x,       # (cells,) table, changed in place
              shape,   # (d,) levels of each column
@@ -387,7 +401,7 @@ def _advance(level, shape):
         if level[a] < shape[a]: return
         level[a] = 0
 
-# %% ../nbs/05_projection.ipynb #c066
+# %% ../nbs/05_projection.ipynb #c068
 def _rake(x,       # table, non-negative
           margins, # list of (k_a,) probabilities
           rounds: int = 20, # sweeps over the columns
@@ -407,7 +421,7 @@ def _product(margins): # list of (k_a,) probabilities
     for w in margins: out = np.multiply.outer(out, w)
     return out
 
-# %% ../nbs/05_projection.ipynb #c068
+# %% ../nbs/05_projection.ipynb #c070
 @njit(cache=True, parallel=True)
 def _dykstra_all(flat, ends, shapes, dims, margins, margin_ends, steps, tolerance):
     "`_dykstra` for many tables; each task owns one."
@@ -434,7 +448,7 @@ def fit_margins(table,                     # table of shares, or a list of table
     _dykstra_all(flat, ends, shapes, dims, every, margin_ends, steps, tolerance)
     return [_rake(x.reshape(t.shape), ws) for x, t, ws in zip(np.split(flat, ends[:-1]), table, margins)]
 
-# %% ../nbs/05_projection.ipynb #c073
+# %% ../nbs/05_projection.ipynb #c075
 def _smooth_functions(centres, # (k, p) places of the levels
                       margin,  # (k,) probabilities
                       degree: int, # highest degree, and largest number of functions
@@ -444,7 +458,7 @@ def _smooth_functions(centres, # (k, p) places of the levels
     r = min(degree, int((margin > 1e-12).sum()) - 1)
     if r < 1: return np.zeros((len(margin), 0)), np.zeros(0)
     if x.shape[1] == 1:
-        z, degrees = x / np.abs(x).max() ** (x != 0).any(), np.arange(1, r + 1)
+        z, degrees = x / (np.abs(x).max() or 1.), np.arange(1, r + 1)
         columns = [np.ones(len(z))] + [(z[:, 0] ** d) for d in degrees]
     else:
         axes = np.linalg.svd(x * root[:, None], full_matrices=False)[2][:r]
@@ -452,7 +466,7 @@ def _smooth_functions(centres, # (k, p) places of the levels
     q = np.linalg.qr(np.stack(columns, 1) * root[:, None])[0][:, 1:]
     return np.divide(q, root[:, None], out=np.zeros_like(q), where=root[:, None] > 1e-9), degrees
 
-# %% ../nbs/05_projection.ipynb #c076
+# %% ../nbs/05_projection.ipynb #c078
 def _interactions(functions, # list of (functions (k_a, r_a), degrees (r_a,)), one for each column
                   margins,   # list of (k_a,) probabilities
                   degree: int, # largest total degree
@@ -470,20 +484,22 @@ def _interactions(functions, # list of (functions (k_a, r_a), degrees (r_a,)), o
     if not keep: return np.zeros((len(tables[0]), 0)), np.zeros(0)
     return np.stack([t for t, _ in keep], 1), np.array([v for _, v in keep])
 
-# %% ../nbs/05_projection.ipynb #c079
+# %% ../nbs/05_projection.ipynb #c081
 def shrink_interaction(table,   # table of noisy shares
                        margins, # list of (k_a,) probabilities
                        noise: float, # standard deviation of the noise in one cell
                        centres, # list of (k_a, p_a) places of the levels
-                       degree: int = 6, # highest degree of a smooth function
+                       degree: int = 6, # highest degree of a smooth function; 2 at most in tables above 100,000 cells
+                       limit: float = 3., # no cell moves by more than so many standard deviations of the noise
                        ) -> np.ndarray: # posterior mean; not yet non-negative
     "Empirical-Bayes estimate of a table around the product of its margins: smooth part, rough part, noise."
     product = _product(margins)
     r, pi, s2 = (table - product).ravel(), product.ravel() / max(product.mean(), 1e-300), noise**2
+    degree = degree if table.size <= 100_000 else min(degree, 2)
     u, prior = _interactions([_smooth_functions(c, w, degree) for c, w in zip(centres, margins)], margins, degree + 1)
     u, best, out = u * np.sqrt(prior), -np.inf, None
     if not s2 > 0 or table.ndim < 2 or table.size < 2: return table
-    for rough in np.r_[0, 10. ** np.arange(-4, 9, .5)] * s2:
+    for rough in np.r_[0, 10. ** np.arange(-4, 9, .5 if table.size <= 10_000 else 1)] * s2:
         precision = 1 / (rough * pi + s2)
         values, vectors = np.linalg.eigh((u * precision[:, None]).T @ u)
         fit, base = vectors.T @ (u.T @ (precision * r)), np.log(precision).sum() - (precision * r * r).sum()
@@ -492,9 +508,10 @@ def shrink_interaction(table,   # table of noisy shares
             score = base - np.log(scale).sum() + (smooth * fit**2 / scale).sum()
             if score > best: best, out = score, (rough * pi * precision, u @ (vectors @ (smooth * fit / scale)))
     keep, smooth_part = out
-    return product + (smooth_part + keep * (r - smooth_part)).reshape(table.shape)
+    move = (1 - keep) * (smooth_part - r)
+    return table + np.clip(move, -limit * noise, limit * noise).reshape(table.shape)
 
-# %% ../nbs/05_projection.ipynb #c083
+# %% ../nbs/05_projection.ipynb #c085
 def project(measurements,  # objects with clique, counts, sigma and total
             schema,        # anything with `names` and `shape`
             method: str = "consistent", # "consistent", "sliced" or "paper"
@@ -506,18 +523,28 @@ def project(measurements,  # objects with clique, counts, sigma and total
     tables = merge(measurements, schema)
     return _METHODS[method](tables, Embedding(schema) if embedding is None else embedding, **options)
 
-def _consistent(tables, embedding, shrink=True, degree=6, steps=2000, tolerance=1e-7):
+def _consistent(tables, embedding, shrink=True, degree=6, limit=3., steps=2000, tolerance=1e-7):
     "Consensus margins, shrunk interactions, nearest tables with those margins."
     agreed = _consensus(tables)
     margins = [[agreed[name] for name in clique] for clique in tables]
     wide = [table for table, _ in tables.values()]
     if shrink:
         places = [[embedding.centres[j] for j in embedding.index(clique)] for clique in tables]
-        wide = [shrink_interaction(t, w, s, c, degree) for (t, s), w, c in zip(tables.values(), margins, places)]
+        wide = [shrink_interaction(t, w, s, c, degree, limit) for (t, s), w, c in zip(tables.values(), margins, places)]
     return dict(zip(tables, fit_margins(wide, margins, steps, tolerance)))
 
-def _alone(project_one): # function (signed, points, **options) -> table
-    "Every table on its own."
-    return lambda tables, embedding, **options: {c: project_one(t, embedding.points(c), **options) for c, (t, _) in tables.items()}
+def _alone(project_one, tables, embedding, seeds=None, **options):
+    "Every table on its own, several at a time."
+    def one(job): return project_one(job[1][0], embedding.points(job[0]), **options, **({} if seeds is None else dict(seed=job[2])))
+    jobs = zip(tables, tables.values(), seeds or [None] * len(tables))
+    with ThreadPoolExecutor(os.cpu_count()) as pool: return dict(zip(tables, pool.map(one, jobs)))
 
-_METHODS = {"consistent": _consistent, "sliced": _alone(project_fast), "paper": _alone(project_paper)}
+def _sliced(tables, embedding, **options):
+    "`project_fast` for each table."
+    return _alone(project_fast, tables, embedding, **options)
+
+def _paper(tables, embedding, seed=0, **options):
+    "`project_paper` for each table, with random numbers of its own."
+    return _alone(project_paper, tables, embedding, np.random.default_rng(seed).spawn(len(tables)), **options)
+
+_METHODS = {"consistent": _consistent, "sliced": _sliced, "paper": _paper}
