@@ -289,7 +289,7 @@ def project_fast(signed,                   # table of signed masses, any shape
     if info is not None: info.update(value=value, bound=bound, steps=steps)
     return w.reshape(np.shape(signed)) / w.sum()
 
-# %% ../nbs/05_projection.ipynb #c052
+# %% ../nbs/05_projection.ipynb #c053
 def quantize(table,  # probabilities, any shape
              m: int, # number of particles
              seed=None, # int or Generator; None draws fresh entropy
@@ -304,7 +304,7 @@ def quantize(table,  # probabilities, any shape
     steps = np.minimum(np.floor(ends + np.random.default_rng(seed).random()), int(m))
     return np.diff(steps, prepend=0).astype(np.int64).reshape(p.shape)
 
-# %% ../nbs/05_projection.ipynb #c055
+# %% ../nbs/05_projection.ipynb #c056
 _TINY = 1e-9   # stands in for a noise of zero, where a weight 1 / sigma^2 is needed
 
 def _check(m,      # a measurement
@@ -320,7 +320,7 @@ def _check(m,      # a measurement
     if not (np.isfinite(m.sigma) and m.sigma >= 0): raise ValueError(f"sigma={m.sigma} of clique {tuple(m.clique)} must be a finite number, 0 or more.")
     return counts
 
-# %% ../nbs/05_projection.ipynb #c057
+# %% ../nbs/05_projection.ipynb #c058
 def total_of(measurements, # objects with counts, sigma and total
              ) -> float:
     "Public number of rows, or its inverse-variance estimate (at least 1)."
@@ -331,7 +331,7 @@ def total_of(measurements, # objects with counts, sigma and total
     weight = np.array([1 / (np.size(m.counts) * max(m.sigma, _TINY)**2) for m in measurements])
     return max(float(weight @ [np.sum(m.counts) for m in measurements] / weight.sum()), 1.)
 
-# %% ../nbs/05_projection.ipynb #c059
+# %% ../nbs/05_projection.ipynb #c060
 def merge(measurements, # objects with clique, counts, sigma and total
           schema,       # anything with `names` and `shape`
           ) -> dict: # clique -> (table of shares, noise of one share)
@@ -347,7 +347,7 @@ def merge(measurements, # objects with clique, counts, sigma and total
         sums[clique] = old + weight * c / n, total + weight
     return {clique: (s / weight, weight**-.5) for clique, (s, weight) in sums.items()}
 
-# %% ../nbs/05_projection.ipynb #c062
+# %% ../nbs/05_projection.ipynb #c063
 def consensus_margins(measurements, # objects with clique, counts, sigma and total
                       schema,       # anything with `names` and `shape`
                       ) -> dict: # column name -> (k,) probabilities, for every column that was measured
@@ -365,7 +365,7 @@ def _consensus(tables): # dict clique -> (table, noise)
             sums[name] = old + weight * copy, total + weight
     return {name: nearest_simplex(s / weight) for name, (s, weight) in sums.items()}
 
-# %% ../nbs/05_projection.ipynb #c066
+# %% ../nbs/05_projection.ipynb #c067
 @njit(cache=True)
 def _dykstra(x,       # (cells,) table, changed in place
              shape,   # (d,) levels of each column
@@ -401,7 +401,7 @@ def _advance(level, shape):
         if level[a] < shape[a]: return
         level[a] = 0
 
-# %% ../nbs/05_projection.ipynb #c068
+# %% ../nbs/05_projection.ipynb #c069
 def _rake(x,       # table, non-negative
           margins, # list of (k_a,) probabilities
           rounds: int = 20, # sweeps over the columns
@@ -421,7 +421,7 @@ def _product(margins): # list of (k_a,) probabilities
     for w in margins: out = np.multiply.outer(out, w)
     return out
 
-# %% ../nbs/05_projection.ipynb #c070
+# %% ../nbs/05_projection.ipynb #c071
 @njit(cache=True, parallel=True)
 def _dykstra_all(flat, ends, shapes, dims, margins, margin_ends, steps, tolerance):
     "`_dykstra` for many tables; each task owns one."
@@ -448,7 +448,7 @@ def fit_margins(table,                     # table of shares, or a list of table
     _dykstra_all(flat, ends, shapes, dims, every, margin_ends, steps, tolerance)
     return [_rake(x.reshape(t.shape), ws) for x, t, ws in zip(np.split(flat, ends[:-1]), table, margins)]
 
-# %% ../nbs/05_projection.ipynb #c075
+# %% ../nbs/05_projection.ipynb #c076
 def _smooth_functions(centres, # (k, p) places of the levels
                       margin,  # (k,) probabilities
                       degree: int, # highest degree, and largest number of functions
@@ -466,7 +466,7 @@ def _smooth_functions(centres, # (k, p) places of the levels
     q = np.linalg.qr(np.stack(columns, 1) * root[:, None])[0][:, 1:]
     return np.divide(q, root[:, None], out=np.zeros_like(q), where=root[:, None] > 1e-9), degrees
 
-# %% ../nbs/05_projection.ipynb #c078
+# %% ../nbs/05_projection.ipynb #c079
 def _interactions(functions, # list of (functions (k_a, r_a), degrees (r_a,)), one for each column
                   margins,   # list of (k_a,) probabilities
                   degree: int, # largest total degree
@@ -484,7 +484,7 @@ def _interactions(functions, # list of (functions (k_a, r_a), degrees (r_a,)), o
     if not keep: return np.zeros((len(tables[0]), 0)), np.zeros(0)
     return np.stack([t for t, _ in keep], 1), np.array([v for _, v in keep])
 
-# %% ../nbs/05_projection.ipynb #c081
+# %% ../nbs/05_projection.ipynb #c082
 def shrink_interaction(table,   # table of noisy shares
                        margins, # list of (k_a,) probabilities
                        noise: float, # standard deviation of the noise in one cell
@@ -511,7 +511,7 @@ def shrink_interaction(table,   # table of noisy shares
     move = (1 - keep) * (smooth_part - r)
     return table + np.clip(move, -limit * noise, limit * noise).reshape(table.shape)
 
-# %% ../nbs/05_projection.ipynb #c085
+# %% ../nbs/05_projection.ipynb #c086
 def project(measurements,  # objects with clique, counts, sigma and total
             schema,        # anything with `names` and `shape`
             method: str = "consistent", # "consistent", "sliced" or "paper"

@@ -43,7 +43,7 @@ class Preset:
 PRESETS = {
     "default": Preset(
         oneway_share=0.1, projection="mixture",
-        descent=dict(epochs=0, gradient="histogram", optimizer="transport"),
+        descent=dict(epochs=0, gradient="histogram", lr=0.05, decay=0.8, step=10),
         refinement=dict(sweeps=4)),
     "paper": Preset(
         oneway_share=0.0, projection="paper",
