@@ -1,30 +1,42 @@
 """README.md from nbs/index.ipynb, without needing Quarto. `--check` only says whether they agree."""
+import re
 import sys
 from pathlib import Path
+
 import nbformat
 from nbconvert import MarkdownExporter
 
 root = Path(__file__).resolve().parent.parent
+pictures = "nbs/images/readme_"
+
+
+def cells(notebook):
+    "The cells a reader sees, without their directives."
+    for cell in notebook.cells:
+        lines = cell.source.splitlines()
+        if cell.cell_type == "raw" or any(line.startswith(("#| hide", "#| default_exp")) for line in lines): continue
+        if cell.cell_type == "code": cell.source = "\n".join(line for line in lines if not line.startswith("#|"))
+        for output in cell.get("outputs", []): output.get("data", {}).pop("text/html", None)  # tables as plain text
+        yield cell
 
 
 def readme():
+    "The text of README.md, and its pictures by name."
     notebook = nbformat.read(root / "nbs/index.ipynb", as_version=4)
-    keep = []
-    for cell in notebook.cells:
-        lines = cell.source.splitlines()
-        if any(line.startswith(("#| hide", "#| default_exp")) for line in lines) or cell.cell_type == "raw": continue
-        if cell.cell_type == "code":
-            echo = not any(line.replace(" ", "") == "#|echo:false" for line in lines)
-            cell.source = "\n".join(line for line in lines if not line.startswith("#|"))
-            if not echo: cell.metadata["transient"] = {"remove_source": True}
-        keep.append(cell)
-    notebook.cells = keep
-    body, _ = MarkdownExporter().from_notebook_node(notebook)
-    body = body.replace("](images/", "](nbs/images/").replace("](tutorials/", "](nbs/tutorials/").replace("](experiments/", "](nbs/experiments/").replace("](audits/", "](nbs/audits/").replace('src="images/', 'src="nbs/images/')
-    return "<!-- made from nbs/index.ipynb by `make readme`: edit there -->\n\n" + body.strip() + "\n"
+    notebook.cells, notebook.metadata["language_info"] = list(cells(notebook)), {"name": "python"}
+    body, resources = MarkdownExporter().from_notebook_node(notebook)
+    for name in resources.get("outputs", {}): body = body.replace(f"]({name})", f"]({pictures}{name})")
+    body = re.sub(r"\n{3,}", "\n\n", body)
+    body = re.sub(r"\]\((?!http|#|nbs/)([\w/]+\.(?:ipynb|gif|png))\)", r"](nbs/\1)", body)
+    text = "<!-- made from nbs/index.ipynb by `make readme`: edit there -->\n\n" + body.strip() + "\n"
+    return text, {f"{pictures}{name}": content for name, content in resources.get("outputs", {}).items()}
 
 
 if __name__ == "__main__":
+    text, images = readme()
     if "--check" in sys.argv:
-        sys.exit(readme() != (root / "README.md").read_text(encoding="utf-8"))
-    (root / "README.md").write_text(readme(), encoding="utf-8")
+        same = text == (root / "README.md").read_text(encoding="utf-8")
+        sys.exit(not (same and all((root / n).exists() and (root / n).read_bytes() == c for n, c in images.items())))
+    for old in root.glob(f"{pictures}*"): old.unlink()
+    for name, content in images.items(): (root / name).write_bytes(content)
+    (root / "README.md").write_text(text, encoding="utf-8")

@@ -227,7 +227,7 @@ def _split(frame: pd.DataFrame, groups=None) -> tuple[pd.DataFrame, pd.DataFrame
     else: inside = np.isin(group, order[:held]); train, test = np.flatnonzero(~inside), np.flatnonzero(inside)
     return frame.iloc[train].reset_index(drop=True), frame.iloc[test].reset_index(drop=True)
 
-# %% ../nbs/11_datasets.ipynb #c054
+# %% ../nbs/11_datasets.ipynb #c055
 def load_dataset(
     name: str = "randhie",  # see `list_datasets()`
     bounds: str = "declared",  # "declared": the written schema; "data": the paper's protocol, which reads minima and maxima
@@ -250,7 +250,7 @@ def load_dataset(
     said = {k: entry[k] for k in ("target", "task", "source", "citation", "licence", "unit")}
     return Data(name=name, train=train, test=test, schema=schema, bounds=entry["bounds"] if bounds == "declared" else "read from the data", **said)
 
-# %% ../nbs/11_datasets.ipynb #c071
+# %% ../nbs/11_datasets.ipynb #c072
 def paper_results() -> pd.DataFrame:  # epsilon, dataset, method, downstream, downstream_nonprivate, covariance, counting, thresholding, sw1, l1
     "The errors that the paper reports: 156 rows."
     return pd.read_csv(Path(__file__).parent / "data" / "paper_results.csv")

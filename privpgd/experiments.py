@@ -424,7 +424,7 @@ def _run_all(tasks: list[tuple], n_jobs: int, retry: bool, verbose: bool, option
         _STOPPED.add(grid)
         raise
 
-# %% ../nbs/13_experiments.ipynb #c074
+# %% ../nbs/13_experiments.ipynb #c075
 def _trouble_words(status: pd.Series) -> str:
     "How often what went wrong, in words; empty when nothing did."
     return ", ".join(f"{count} {name}" for name, count in status[status != "ok"].value_counts().items())
@@ -444,7 +444,7 @@ def summary(
     index = pd.MultiIndex.from_tuples(list(out), names=["dataset", "epsilon", "method"]) if out else pd.MultiIndex.from_arrays([[]] * 3, names=["dataset", "epsilon", "method"])
     return pd.DataFrame(list(out.values()), index=index, columns=columns)
 
-# %% ../nbs/13_experiments.ipynb #c079
+# %% ../nbs/13_experiments.ipynb #c080
 PAPER_METRICS = ("downstream", "covariance", "counting", "thresholding", "sw1", "l1")  # the columns of the paper's tables
 _TITLES = dict(downstream="downstream", covariance="covariance", counting="counting query", thresholding="thresholding query", sw1="SW₁ distance", l1="L1 (the paper's TV)")
 
@@ -456,7 +456,7 @@ def _paper_rows(datasets: Iterable[str], epsilon: float, metrics: Iterable[str])
         rows[row["dataset"], "paper", row["method"]] = {("runs", "ok"): 5, ("runs", "trouble"): "", ("downstream", "real"): row["downstream_nonprivate"]} | cells
     return rows
 
-# %% ../nbs/13_experiments.ipynb #c080
+# %% ../nbs/13_experiments.ipynb #c081
 def paper_table(
     results: pd.DataFrame,  # from `read_results`
     epsilon: float = 2.5,  # which of the paper's tables
@@ -475,7 +475,7 @@ def paper_table(
     index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "source", "method"]) if rows else pd.MultiIndex.from_arrays([[]] * 3, names=["dataset", "source", "method"])
     return pd.DataFrame(list(rows.values()), index=index, columns=pd.MultiIndex.from_tuples(columns))
 
-# %% ../nbs/13_experiments.ipynb #c083
+# %% ../nbs/13_experiments.ipynb #c084
 def _digits(value: float, digits: int = 2) -> str:
     "A number with so many significant digits, never in scientific notation."
     return "" if value != value else np.format_float_positional(value, precision=digits, fractional=False, unique=False, trim="-").rstrip(".")
@@ -493,7 +493,7 @@ def _cell(row: pd.Series, metric: str, best: float, bold: str) -> str:
     text += f" ± {_digits(std, 1)}" if std == std else ""
     return text + (f" / {_digits(row[(metric, 'real')])}" if metric == "downstream" and row[(metric, "real")] == row[(metric, "real")] else "")
 
-# %% ../nbs/13_experiments.ipynb #c084
+# %% ../nbs/13_experiments.ipynb #c085
 class Rendered(str):
     "Text that a notebook shows as markdown or as HTML."
     def _repr_markdown_(self): return None if self.startswith("<") else str(self)
@@ -514,14 +514,14 @@ def render_table(
             rows.append([dataset if i == 0 else "", method + " (paper)" * (source == "paper"), *(_cell(row, m, best[m], "**{}**" if form == "markdown" else "<b>{}</b>") for m in metrics), runs])
     return Rendered(_markup([["dataset", "method", *(_TITLES.get(m, m) for m in metrics), "runs"], *rows], form))
 
-# %% ../nbs/13_experiments.ipynb #c085
+# %% ../nbs/13_experiments.ipynb #c086
 def _markup(rows: list[list[str]], form: str) -> str:
     "Rows of text, the first one the head, as a markdown or an HTML table."
     if form == "markdown": return "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]])
     tag = lambda name, row: "<tr>" + "".join(f"<{name}>{cell}</{name}>" for cell in row) + "</tr>"
     return "<table>\n<thead>" + tag("th", rows[0]) + "</thead>\n<tbody>\n" + "\n".join(tag("td", row) for row in rows[1:]) + "\n</tbody>\n</table>"
 
-# %% ../nbs/13_experiments.ipynb #c090
+# %% ../nbs/13_experiments.ipynb #c091
 def against_paper(
     results: pd.DataFrame,  # from `read_results`
     method: str = "privpgd",  # whose errors
@@ -533,7 +533,7 @@ def against_paper(
     index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "epsilon"]) if rows else pd.MultiIndex.from_arrays([[], []], names=["dataset", "epsilon"])
     return pd.DataFrame([{m: row[(m, "mean")] / best.loc[key, m] for m in metrics} for key, row in rows.items()], index=index, columns=list(metrics))
 
-# %% ../nbs/13_experiments.ipynb #c093
+# %% ../nbs/13_experiments.ipynb #c094
 def log_ratios(
     results: pd.DataFrame,  # from `read_results`
     epsilon: float = 2.5,  # budget
@@ -551,7 +551,7 @@ def log_ratios(
             if row["dataset"] in base: rows.append((row["dataset"], "paper", row["method"], float(np.log2(row[metric] / base[row["dataset"]])), math.nan))
     return pd.DataFrame(rows, columns=["dataset", "source", "method", "mean", "std"])
 
-# %% ../nbs/13_experiments.ipynb #c095
+# %% ../nbs/13_experiments.ipynb #c096
 _STYLE = {"ours": dict(zip(["privpgd", "privpgd-paper", "independent", "pgm+aim", "pgm+mst", "mop", "gsd", "rap", "gem"],
                            ["black", "tab:blue", "0.55", "tab:orange", "tab:red", "tab:olive", "tab:green", "tab:brown", "tab:purple"])),
           "paper": dict(zip(["PrivPGD", "PGM+AIM", "PGM+MST", "Private GSD", "GEM", "RAP"],
@@ -574,7 +574,7 @@ def _plot_panel(ax, logs: pd.DataFrame, datasets: list[str], cut: float) -> None
     ax.set_ylim(min(ax.get_ylim()[0], -0.5), max(ax.get_ylim()[1], 1.0))  # a hundredth of a ratio should not look like a mountain
     ax.set_yticks([t for t in ax.get_yticks() if ax.get_ylim()[0] <= t <= min(cut, ax.get_ylim()[1])]); ax.spines[["top", "right"]].set_visible(False)
 
-# %% ../nbs/13_experiments.ipynb #c096
+# %% ../nbs/13_experiments.ipynb #c097
 def plot_ratios(
     results: pd.DataFrame,  # from `read_results`
     epsilon: float = 2.5,  # budget

@@ -86,7 +86,7 @@ def sliced_w1(
             out[members] += np.abs(np.cumsum(gap[:, order], 1)[:, :-1]) @ np.diff(t[order]) / angles
     return out
 
-# %% ../nbs/10_metrics.ipynb #c027
+# %% ../nbs/10_metrics.ipynb #c028
 def covariance_matrix(tables: PairTables) -> np.ndarray:  # (d, d)
     "Covariance of the embedded columns, from the 2-way marginals."
     d, scale = len(tables.shape), tables.n / max(tables.n - 1, 1)
@@ -103,7 +103,7 @@ def covariance_error(real: PairTables, synth: PairTables) -> tuple[float, float]
     a, b = covariance_matrix(real), covariance_matrix(synth); gap = float(np.linalg.norm(a - b)); base = float(np.linalg.norm(b))
     return gap, gap / base if base else (0.0 if not gap else float("inf"))
 
-# %% ../nbs/10_metrics.ipynb #c031
+# %% ../nbs/10_metrics.ipynb #c032
 @dataclass(frozen=True, eq=False)
 class Boxes:
     "Counting queries: row i is in box j when low[j] <= code <= high[j] on the columns[j]."
@@ -123,7 +123,7 @@ def _count_boxes(data, columns, low, high, out, start, stop):
         for i in range(len(inside)): total += inside[i]
         out[j] = total / len(inside)
 
-# %% ../nbs/10_metrics.ipynb #c032
+# %% ../nbs/10_metrics.ipynb #c033
 def answer_boxes(codes: np.ndarray, boxes: Boxes) -> np.ndarray:  # (J,) shares
     "Share of the rows of an (n, d) array of codes in each box."
     out = np.zeros(len(boxes.columns))
@@ -137,7 +137,7 @@ def _propose_boxes(shape: tuple, size: int, rng: np.random.Generator) -> Boxes:
     low = rng.random((size, sparse)); high = low + rng.random((size, sparse)) * (1 - low)
     return Boxes(columns, np.ceil(low * k - 0.5).astype(np.int64), np.floor(high * k - 0.5).astype(np.int64))
 
-# %% ../nbs/10_metrics.ipynb #c037
+# %% ../nbs/10_metrics.ipynb #c038
 def draw_boxes(
     codes: np.ndarray,  # (n, d) codes of the real table
     shape: tuple,  # number of codes of each column
@@ -155,14 +155,14 @@ def draw_boxes(
     if not kept: return Boxes(*np.zeros((3, 0, min(3, len(shape))), np.int64))
     return Boxes(*(np.stack([q[part] for q in kept[:size]]) for part in range(3)))
 
-# %% ../nbs/10_metrics.ipynb #c040
+# %% ../nbs/10_metrics.ipynb #c041
 def query_error(real: np.ndarray, synth: np.ndarray) -> tuple[float, float]:  # absolute, relative
     "Mean difference of the answers, and the same over the mean answer of the real table."
     if not len(real): return float("nan"), float("nan")
     gap, base = float(np.abs(real - synth).mean()), float(real.mean())
     return gap, gap / base if base else (0.0 if not gap else float("inf"))
 
-# %% ../nbs/10_metrics.ipynb #c043
+# %% ../nbs/10_metrics.ipynb #c044
 @dataclass(frozen=True, eq=False)
 class HalfSpaces:
     "Thresholding queries on embedded codes."
@@ -182,7 +182,7 @@ def _project(data, shape, columns, theta, offset, share, extent, start, stop):
         for i in range(len(t)): plus += t[i] + b > 0; minus += t[i] > b
         share[j, 0], share[j, 1] = plus / len(t), minus / len(t)
 
-# %% ../nbs/10_metrics.ipynb #c044
+# %% ../nbs/10_metrics.ipynb #c045
 def _run(codes, shape, columns, theta, offset):
     "Shares (J, 2) and extents (J, 2) of the queries."
     share, extent = np.zeros((len(columns), 2)), np.zeros((len(columns), 2))
@@ -201,7 +201,7 @@ def draw_half_spaces(codes: np.ndarray, shape: tuple, size: int = 200, seed: int
     extent = _run(codes, shape, columns, theta, np.zeros(size))[1]
     return HalfSpaces(columns, theta, rng.uniform(extent[:, 0], extent[:, 1]))
 
-# %% ../nbs/10_metrics.ipynb #c051
+# %% ../nbs/10_metrics.ipynb #c052
 def _task(schema: Schema, target: str) -> str:
     "Classification for two codes or unordered levels, regression otherwise."
     column = schema[target]
@@ -226,7 +226,7 @@ def downstream_error(
     else: guess = (GradientBoostingClassifier if classify else GradientBoostingRegressor)(random_state=seed).fit(x, y).predict(x2)
     return float((guess != y2).mean() if classify else ((guess - y2) ** 2).mean())
 
-# %% ../nbs/10_metrics.ipynb #c055
+# %% ../nbs/10_metrics.ipynb #c056
 @nb.njit(nogil=True, cache=True)
 def _triple_tv(real, synth, shape, triples, out, start, stop):
     "Total variation of the 3-way marginals from start to stop; real and synth are (d, n)."
@@ -244,7 +244,7 @@ def triple_total_variation(real: np.ndarray, synth: np.ndarray, shape: tuple, li
     _spread(_triple_tv, len(out), np.ascontiguousarray(real.T), np.ascontiguousarray(synth.T), np.array(shape), triples, out)
     return out
 
-# %% ../nbs/10_metrics.ipynb #c059
+# %% ../nbs/10_metrics.ipynb #c060
 @nb.njit(nogil=True, cache=True)
 def _closest(rows, others, out, start, stop):
     "Mean absolute distance of the rows from start to stop to the closest of the others."
@@ -267,7 +267,7 @@ def closest_record_share(real: np.ndarray, synth: np.ndarray, test: np.ndarray, 
     sample = take(synth, min(rows, len(synth))); seen, unseen = _distances(sample, take(real, size)), _distances(sample, take(test, size))
     return float((seen < unseen - 1e-9).mean() + 0.5 * (np.abs(seen - unseen) <= 1e-9).mean())
 
-# %% ../nbs/10_metrics.ipynb #c062
+# %% ../nbs/10_metrics.ipynb #c063
 METRICS = ("downstream", "covariance", "covariance_relative", "counting", "counting_relative", "thresholding", "thresholding_relative",
            "thresholding_centred", "sw1", "tv", "l1")  # in this order
 
@@ -281,7 +281,7 @@ def _cheap(a: np.ndarray, b: np.ndarray, shape: tuple, seed: int, queries: int) 
     out["sw1"], out["tv"] = float(sliced_w1(p, q).mean()), float(total_variation(p, q).mean()); out["l1"] = 2 * out["tv"]
     return out, p, q
 
-# %% ../nbs/10_metrics.ipynb #c063
+# %% ../nbs/10_metrics.ipynb #c064
 def _extra(a, b, c, shape, p, q, out, seed) -> dict:
     "One-way, three-way and worst-pair errors, and with test rows the distance to the closest record."
     margin = lambda codes, j: np.bincount(codes[:, j], minlength=shape[j]) / len(codes)
@@ -293,7 +293,7 @@ def _extra(a, b, c, shape, p, q, out, seed) -> dict:
     if c is not None: out["dcr_share"] = closest_record_share(a, b, c, shape, seed=seed)
     return out
 
-# %% ../nbs/10_metrics.ipynb #c064
+# %% ../nbs/10_metrics.ipynb #c065
 def evaluate(
     real,  # the real table: a data frame or codes
     synth,  # the synthetic table: a data frame or codes
@@ -315,7 +315,7 @@ def evaluate(
     if extras: _extra(a, b, c, tuple(schema.shape), p, q, out, seed)
     return pd.DataFrame({"metric": list(out), "value": list(out.values())})
 
-# %% ../nbs/10_metrics.ipynb #c076
+# %% ../nbs/10_metrics.ipynb #c077
 def _tick(label: str) -> str:
     "A short text below a bar: the lower end of a bin, or the first letters of a level."
     return "missing" if label == "(missing)" else label.lstrip("[").split(",")[0].split(" to ")[0][:10]
@@ -345,7 +345,7 @@ def plot_marginals(
         if number == 0: ax.legend(fontsize=6, frameon=False, handlelength=1, borderaxespad=0)
     return axes
 
-# %% ../nbs/10_metrics.ipynb #c078
+# %% ../nbs/10_metrics.ipynb #c079
 def plot_pair_errors(
     real,  # the real table: a data frame or codes
     synth,  # the synthetic table

@@ -129,20 +129,22 @@ class _Problem:
         ones, pairs = {c: (t, s**-2) for c, (t, s) in merged.items() if len(c) == 1}, _marginals(merged, 2)
         cap = min(1000 * np.median([w for _, w in (pairs or ones).values()]), 1e12)
         self.ones, self.pairs = ({tuple(map(self.names.index, c)): (t, min(w, cap)) for c, (t, w) in x.items()} for x in (ones, pairs))
-        self.one, self.one_weight, self.weight = *np.zeros((2, self.size), np.float32), np.zeros((len(self.shape),) * 2, np.float32)
+        self.one, self.one_weight = np.zeros((2, self.size), np.float32)
         for (j,), (t, w) in self.ones.items(): self.one[self.slices[j]], self.one_weight[self.slices[j]] = t, w
-        for (i, j), (_, w) in self.pairs.items(): self.weight[i, j] = self.weight[j, i] = w
-        self.stacks = [self._stack(j) for j in range(len(self.shape))]
-        self.own, self.shared = [logit_basis(c, *_OWN) for c in embedding.centres], [None] * len(self.shape)
+        self.own, self.shared = [logit_basis(c, *_OWN) for c in embedding.centres], [np.eye(k, dtype=np.float32) for k in self.shape]
+        self.stripes = self._stripes(2 * sum(t.size for t, _ in self.pairs.values()) > .3 * self.size**2)
 
-    def _stack(self, j):
-        "Rows of the partners of column j, and their tables times precision below each other."
-        rows = np.zeros((self.size, self.shape[j]), np.float32)
-        for (a, b), (t, w) in self.pairs.items():
-            if b == j: rows[self.slices[a]] = w * t
-            if a == j: rows[self.slices[b]] = w * t.T
-        used = np.repeat(self.weight[j] > 0, self.shape)
-        return (slice(None), rows) if used.mean() > .5 else (np.flatnonzero(used), rows[used])
+    def _stripes(self, dense): # one stripe for all, or one for each column
+        "Tuples (rows, columns, targets, precisions)."
+        both = {**self.pairs, **{(j, i): (t.T, w) for (i, j), (t, w) in self.pairs.items()}}
+        groups, out = [range(len(self.shape))] if dense else [[j] for j in range(len(self.shape))], []
+        for group in groups:
+            rows, cols = (np.concatenate([np.arange(self.size)[self.slices[j]] for j in js] or [[]]).astype(int) for js in ([i for i in range(len(self.shape)) if dense or (i, group[0]) in both], group))
+            target, weight = np.zeros((2, self.size, len(cols)), np.float32)
+            for (i, j), (t, w) in both.items():
+                if j in group: at = self.slices[i], slice(*(self.starts[j] - cols[0] + [0, self.shape[j]])); target[at], weight[at] = t, w
+            if len(rows): out.append((slice(None), slice(None), target, weight) if dense else (rows, self.slices[group[0]], target[rows], weight[rows]))
+        return out
 
 # %% ../nbs/05b_mixture.ipynb #c029
 def _softmax(logits, starts, shape): # (K, S), first level of each column, number of levels
@@ -167,14 +169,15 @@ def _objective(theta, phi, problem, ridge):
 # %% ../nbs/05b_mixture.ipynb #c031
 def _gradient(theta, phi, problem, ridge):
     "Gradients of the minus log posterior with respect to theta and phi."
-    a, K = _probabilities(theta, phi, problem), len(theta)
-    grams = np.stack([a[:, s] @ a[:, s].T for s in problem.slices])
-    grams = (problem.weight @ grams.reshape(len(grams), -1)).reshape(grams.shape) / np.float32(K)
-    g = np.tile(problem.one_weight * (a.mean(0) - problem.one), (K, 1))
-    for s, gram, (where, stack) in zip(problem.slices, grams, problem.stacks): g[:, s] += gram @ a[:, s] - a[:, where] @ stack
+    a, K = _probabilities(theta, phi, problem), np.float32(len(theta))
+    g = np.tile(problem.one_weight * (a.mean(0) - problem.one), (len(theta), 1))
+    for rows, cols, target, weight in problem.stripes:
+        r = a[:, rows].T @ a[:, cols]
+        r /= K; r -= target; r *= weight
+        g[:, cols] += a[:, rows] @ r
     g *= a
     g -= a * np.repeat(np.add.reduceat(g, problem.starts, axis=1), problem.shape, axis=1)
-    g /= np.float32(K)
+    g /= K
     to_theta, to_phi, shared = np.float32(ridge / K) * theta, phi.copy(), g.sum(0)
     for s, own, basis in zip(problem.slices, problem.own, problem.shared):
         to_theta[:, s] += g[:, s] @ own.T
@@ -186,7 +189,6 @@ def _start(problem, embedding, components: int, rng) -> tuple: # theta (K, S), p
     "First weights and step sizes; fills in the problem's shared bases."
     theta, phi, rate = np.zeros((components, problem.size), np.float32), *np.zeros((2, problem.size), np.float32)
     paired = {j for pair in problem.pairs for j in pair}
-    for j, s in enumerate(problem.slices): problem.shared[j] = np.eye(problem.shape[j], dtype=np.float32)
     for name in sorted(problem.margins):
         j = problem.names.index(name)
         s = problem.slices[j]
@@ -207,7 +209,7 @@ def fit_mixture(measurements,          # objects with clique, counts, sigma and 
                 schema,                # anything with `names` and `shape`
                 *,
                 components: int = 100, # number K of products
-                ridge: float = 20.,    # strength of the prior that keeps the components together
+                ridge: float = 25.,    # strength of the prior that keeps the components together
                 steps: int = 1000,     # Adam steps
                 rate: float = .1,      # step size
                 seed=None,             # int, Generator or None
@@ -220,7 +222,7 @@ def fit_mixture(measurements,          # objects with clique, counts, sigma and 
     merged, embedding = merge(measurements, schema), Embedding(schema) if embedding is None else embedding
     problem = _Problem(merged, schema, embedding)
     theta, phi, slow = _start(problem, embedding, int(components), np.random.default_rng(seed))
-    state = [(theta, *np.zeros((2, *theta.shape), np.float32), rate), (phi, *np.zeros((2, *phi.shape), np.float32), np.float32(rate / 5) * slow)]
+    state = [(theta, *np.zeros((2, *theta.shape), np.float32), rate), (phi, *np.zeros((2, *phi.shape), np.float32), np.float32(.4 * rate) * slow)]
     for t in tqdm(range(1, int(steps) + 1), desc="mixture", unit="step", disable=not verbose):
         if history is not None and t % 10 == 1: history.append(float(_objective(theta, phi, problem, ridge)))
         decay = min(1., 2 * (1 - t / steps) + .02)

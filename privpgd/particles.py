@@ -360,7 +360,7 @@ def descend(tables: dict,                 # clique -> probability array
         if epochs: _run(z, *run, optimizer, n_directions, rates, batch_size, mask, penalty, penalty_weight, rng, verbose, history, callback)
     return (z if device is None else z.cpu().numpy()).T
 
-# %% ../nbs/06_particles.ipynb #c087
+# %% ../nbs/06_particles.ipynb #c088
 def plot_history(history: Sequence,  # dicts with `epoch` and `loss`, or `sweep` and `objective`
                  ax=None,            # axes to draw on, the current ones by default
                  **options,          # passed to plot, such as label
@@ -373,7 +373,7 @@ def plot_history(history: Sequence,  # dicts with `epoch` and `loss`, or `sweep`
     ax.set(xlabel=x, ylabel=y, yscale="log")
     return ax
 
-# %% ../nbs/06_particles.ipynb #c099
+# %% ../nbs/06_particles.ipynb #c100
 def objective(codes: np.ndarray,      # (m, d) integer codes
               tables: dict,           # clique -> array
               schema,                 # anything with `names` and `shape`
@@ -387,7 +387,7 @@ def objective(codes: np.ndarray,      # (m, d) integer codes
         total += weights.get(clique, 1.) * float(gap @ gap) / 2
     return total
 
-# %% ../nbs/06_particles.ipynb #c104
+# %% ../nbs/06_particles.ipynb #c105
 def _plan(j: int,          # column
           tables: list,    # (columns, array) pairs
           shape: tuple,    # levels of each column
@@ -403,7 +403,7 @@ def _plan(j: int,          # column
         lines.append(block); base.append(at); ptr.append(len(others)); at += len(block)
     return np.concatenate(lines), *(np.array(a, np.int64) for a in (base, ptr, others, strides))
 
-# %% ../nbs/06_particles.ipynb #c107
+# %% ../nbs/06_particles.ipynb #c108
 @nb.njit(cache=True)
 def _subtract_counts(codes, j, lines, base, ptr, others, strides):
     "Subtracts from the lines of column j the counts of the codes."
@@ -415,7 +415,7 @@ def _subtract_counts(codes, j, lines, base, ptr, others, strides):
             counts[r, codes[p, j]] += 1
     lines -= counts
 
-# %% ../nbs/06_particles.ipynb #c110
+# %% ../nbs/06_particles.ipynb #c111
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
 def _sweep_column(codes, j, lines, base, ptr, others, strides, weight, moving, threshold, z, centres, nu, seed):
     "Visits all particles in one column; returns the number of moves."
@@ -445,7 +445,7 @@ def _sweep_column(codes, j, lines, base, ptr, others, strides, weight, moving, t
                 lines[rows[t], b] += 1; lines[rows[t], best] -= 1
     return moved
 
-# %% ../nbs/06_particles.ipynb #c114
+# %% ../nbs/06_particles.ipynb #c115
 def _value(number, clique: tuple, default: float = 0.) -> float:
     "The clique's own number, out of a number for all or a dict."
     return float(number.get(clique, default)) if isinstance(number, dict) else float(number)
@@ -461,7 +461,7 @@ def _threshold(cliques: list,  # the cliques that hold the column
     s = [_value(price, c) * v * _value(sigma, c) for c, v in zip(cliques, w)]
     return sum(w) + ratio * math.sqrt(2 * sum(v * v for v in s))
 
-# %% ../nbs/06_particles.ipynb #c117
+# %% ../nbs/06_particles.ipynb #c118
 _WALL = np.float32(1e30)
 
 def _refine_inputs(codes, tables: dict, schema, sigma, total, weights, price, distance_price, forbidden) -> tuple:
@@ -482,7 +482,7 @@ def _refine_inputs(codes, tables: dict, schema, sigma, total, weights, price, di
     if stray: raise ValueError(f"weights names clique {stray[0]}, which has no table; use the same cliques in both.")
     return codes, checked, rules
 
-# %% ../nbs/06_particles.ipynb #c120
+# %% ../nbs/06_particles.ipynb #c121
 def _refine_columns(checked: list, rules: list, shape: tuple, m: int, weights: dict, price, sigma, ratio: float) -> dict:
     "For every column that a table or a rule holds: lines, where to find them, weights, number of moving tables, threshold."
     out, stack = {}, [(c, m * t) for _, c, t in checked] + [(c, -f) for _, c, f in rules]
@@ -510,7 +510,7 @@ def _visit_column(codes, j: int, lines, where: list, weight, moving: int, thresh
     _subtract_counts(codes, j, work, base[:moving], *rest)
     return _sweep_column(codes, j, work, base, *rest, weight, moving, threshold, z, centres, np.float32(distance_price), seed)
 
-# %% ../nbs/06_particles.ipynb #c123
+# %% ../nbs/06_particles.ipynb #c124
 def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
            tables: dict,                  # clique -> array, the targets as shares
            schema,                        # anything with `names` and `shape`
@@ -545,7 +545,7 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
     out = np.empty_like(codes); out[order] = codes
     return out
 
-# %% ../nbs/06_particles.ipynb #c137
+# %% ../nbs/06_particles.ipynb #c138
 def plot_marginal(table: np.ndarray, # one-way or two-way table
                   ax=None,           # axes to draw on, the current ones by default
                   title: str = "",   # title

@@ -448,7 +448,7 @@ def fit_margins(table,                     # table of shares, or a list of table
     _dykstra_all(flat, ends, shapes, dims, every, margin_ends, steps, tolerance)
     return [_rake(x.reshape(t.shape), ws) for x, t, ws in zip(np.split(flat, ends[:-1]), table, margins)]
 
-# %% ../nbs/05_projection.ipynb #c076
+# %% ../nbs/05_projection.ipynb #c077
 def _smooth_functions(centres, # (k, p) places of the levels
                       margin,  # (k,) probabilities
                       degree: int, # highest degree, and largest number of functions
@@ -466,7 +466,7 @@ def _smooth_functions(centres, # (k, p) places of the levels
     q = np.linalg.qr(np.stack(columns, 1) * root[:, None])[0][:, 1:]
     return np.divide(q, root[:, None], out=np.zeros_like(q), where=root[:, None] > 1e-9), degrees
 
-# %% ../nbs/05_projection.ipynb #c079
+# %% ../nbs/05_projection.ipynb #c080
 def _interactions(functions, # list of (functions (k_a, r_a), degrees (r_a,)), one for each column
                   margins,   # list of (k_a,) probabilities
                   degree: int, # largest total degree
@@ -484,7 +484,7 @@ def _interactions(functions, # list of (functions (k_a, r_a), degrees (r_a,)), o
     if not keep: return np.zeros((len(tables[0]), 0)), np.zeros(0)
     return np.stack([t for t, _ in keep], 1), np.array([v for _, v in keep])
 
-# %% ../nbs/05_projection.ipynb #c082
+# %% ../nbs/05_projection.ipynb #c083
 def shrink_interaction(table,   # table of noisy shares
                        margins, # list of (k_a,) probabilities
                        noise: float, # standard deviation of the noise in one cell
@@ -511,7 +511,7 @@ def shrink_interaction(table,   # table of noisy shares
     move = (1 - keep) * (smooth_part - r)
     return table + np.clip(move, -limit * noise, limit * noise).reshape(table.shape)
 
-# %% ../nbs/05_projection.ipynb #c086
+# %% ../nbs/05_projection.ipynb #c087
 def project(measurements,  # objects with clique, counts, sigma and total
             schema,        # anything with `names` and `shape`
             method: str = "consistent", # "consistent", "sliced" or "paper"

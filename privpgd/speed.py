@@ -144,6 +144,7 @@ def in_new_process(function: str, # name of a function of this module that retur
                    cache: str = None, # folder for compiled code; the usual one if None
                    **arguments) -> dict: # its record
     "Call a function in a fresh interpreter."
+    if not callable(globals().get(function)): raise ValueError(f"There is no function named {function!r} in privpgd.speed to call in a new process.")
     threads = threads or os.cpu_count()
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "NUMBA_NUM_THREADS": str(threads), **({"NUMBA_CACHE_DIR": cache} if cache else {})}
     order = [sys.executable, "-W", "ignore", "-m", "privpgd.speed", "--call", function, json.dumps(arguments)]
@@ -275,7 +276,7 @@ def machine() -> dict: # the record
     return dict(part="machine", processor=model or platform.machine(), cores=os.cpu_count(), system=platform.system(), python=platform.python_version(), **used,
                 load=[round(v, 1) for v in os.getloadavg()] if hasattr(os, "getloadavg") else None, date=time.strftime("%Y-%m-%d"))
 
-def growth_plan(largest: bool = True) -> list: # arguments of `growth_point`
+def growth_plan() -> list: # arguments of `growth_point`
     "Which simulated tables are measured: m, then d, then n."
     return ([dict(axis="particles", particles=m) for m in (10_000, 31_623, 100_000, 316_228, 1_000_000)]
             + [dict(axis="marginals", columns=d) for d in (5, 10, 20, 40)] + [dict(axis="rows", rows=n, epochs=0) for n in (10_000, 100_000, 1_000_000, 10_000_000)])
@@ -382,7 +383,7 @@ def extend(curve: list,     # (epoch, seconds, loss) of a run that was stopped
     last, seconds, _ = curve[-1]
     return [(e, e * seconds / last, loss) for e, _, loss in reference if e > last]
 
-def plot_losses(record: dict, ax=None, skip_uniform: bool = True):
+def plot_losses(record: dict, ax=None):
     "Loss against time, both on logarithmic scales; the part of the paper's code path that was not run is dotted."
     import matplotlib.pyplot as plt
     ax, curves = ax or plt.gca(), record["curves"]
@@ -396,4 +397,4 @@ def plot_losses(record: dict, ax=None, skip_uniform: bool = True):
     return ax
 
 # %% ../nbs/13b_speed.ipynb #c047
-if __name__ == "__main__": main()
+if __name__ == "__main__" and "__file__" in globals(): main()   # not when the notebook runs this cell

@@ -204,7 +204,7 @@ def sample_rows(
     rows = np.arange(m) if n is None else rng.choice(m, n, replace=n > m)
     return model.schema_.decode(model.codes_[rows], seed=int(rng.integers(2**31)))
 
-# %% ../nbs/09_synthesizer.ipynb #c045
+# %% ../nbs/09_synthesizer.ipynb #c046
 FORMAT = 1  # version of the file format
 
 def _digest(*parts: bytes) -> str: return hashlib.sha256(b"".join(parts)).hexdigest()
@@ -231,7 +231,7 @@ def save_model(model: PrivPGD, path) -> None:
     finally:
         temporary.unlink(missing_ok=True)
 
-# %% ../nbs/09_synthesizer.ipynb #c046
+# %% ../nbs/09_synthesizer.ipynb #c047
 def _read_members(path) -> tuple[dict, dict]:
     "The two members of a saved model, checked."
     try:
