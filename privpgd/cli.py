@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['read_table', 'write_atomically', 'read_schema', 'check_output', 'write_table', 'schema_command', 'synth_command',
-           'evaluate_command', 'demo_errors', 'demo_command', 'make_parser', 'main']
+           'evaluate_command', 'bench_command', 'demo_errors', 'demo_command', 'make_parser', 'main']
 
 # %% ../nbs/15_cli.ipynb #c003
 import argparse
@@ -91,6 +91,14 @@ def evaluate_command(args: argparse.Namespace) -> None:
     print("\nthese numbers were computed from the real table: they are not private")
 
 # %% ../nbs/15_cli.ipynb #c016
+def bench_command(args: argparse.Namespace) -> None:
+    "Run a grid of experiments and print the means."
+    from privpgd.experiments import run_grid, summary
+    numbers = [float(e) for e in args.epsilons.split(",")]
+    results = run_grid(args.datasets.split(","), args.methods.split(","), numbers, args.seeds, args.out, delta=args.delta, n_jobs=args.jobs, verbose=not args.quiet)
+    print(summary(results).to_string())
+
+# %% ../nbs/15_cli.ipynb #c018
 def demo_errors(data, model, seed: int = 0):
     "Errors of the model, and of independent columns at the same budget, side by side."
     from privpgd.metrics import evaluate
@@ -103,9 +111,10 @@ def demo_errors(data, model, seed: int = 0):
     errors = next(iter(columns.values())).to_frame("privpgd").assign(independent=columns["independent"])
     return errors.assign(ratio=errors["privpgd"] / errors["independent"]), tables["privpgd"]
 
-# %% ../nbs/15_cli.ipynb #c017
+# %% ../nbs/15_cli.ipynb #c019
 def demo_command(args: argparse.Namespace) -> None:
     "A private copy of the RAND health insurance table, its ledger, its errors and a picture."
+    import matplotlib.pyplot as plt
     import numpy as np
     from privpgd.datasets import load_dataset
     from privpgd.metrics import plot_marginals
@@ -121,6 +130,7 @@ def demo_command(args: argparse.Namespace) -> None:
     write_table(synth, out / "synth.csv")
     figure = np.ravel(plot_marginals(data.train, synth, data.schema))[0].figure
     write_atomically(out / "marginals.png", lambda p: figure.savefig(p, format="png", dpi=110, bbox_inches="tight"))
+    plt.close(figure)
     model.save(out / "model.privpgd")
     print(f"\n{model.privacy_}\n")
     print("errors against the real table (smaller is better; not private)")
@@ -128,7 +138,7 @@ def demo_command(args: argparse.Namespace) -> None:
     print(f"\nlook at {out}/marginals.png (real against synthetic), {out}/synth.csv (the private copy), {out}/model.privpgd (the model)")
     say("done")
 
-# %% ../nbs/15_cli.ipynb #c019
+# %% ../nbs/15_cli.ipynb #c021
 def _budget_options(parser: argparse.ArgumentParser) -> None:
     "The options that every command that spends has."
     parser.add_argument("--epsilon", type=float, default=2.5, help="privacy budget (default 2.5)")
@@ -142,7 +152,7 @@ def _command(commands, name: str, run: Callable, help: str, example: str) -> arg
     parser.set_defaults(run=run)
     return parser
 
-# %% ../nbs/15_cli.ipynb #c020
+# %% ../nbs/15_cli.ipynb #c022
 def make_parser() -> argparse.ArgumentParser:
     "The whole command line."
     parser = argparse.ArgumentParser(prog="privpgd", description="Differentially private synthetic tables.", epilog="start with: privpgd demo")
@@ -165,6 +175,12 @@ def make_parser() -> argparse.ArgumentParser:
     synth.add_argument("--preset", default="default", help="default or paper")
     synth.add_argument("--neighbors", default="replace", help="replace or add-remove")
     _budget_options(synth)
+    bench = _command(commands, "bench", bench_command, "run a grid of experiments", "privpgd bench --datasets toy_moons --methods privpgd,independent --epsilons 2.5,0.2 --seeds 5 --out results")
+    for name, what in (("datasets", "names of datasets"), ("methods", "names of methods"), ("epsilons", "budgets")):
+        bench.add_argument(f"--{name}", required=True, help=f"{what}, separated by commas")
+    bench.add_argument("--seeds", type=int, default=5, help="seeds a combination (default 5)"); bench.add_argument("--out", default="results", help="folder for the results (default results)")
+    bench.add_argument("--delta", type=float, default=1e-5, help="failure probability (default 1e-5)"); bench.add_argument("--jobs", type=int, default=1, help="jobs at a time (default 1)")
+    bench.add_argument("--quiet", action="store_true", help="no progress")
     judge = _command(commands, "evaluate", evaluate_command, "errors of a synthetic file against the real one", "privpgd evaluate real.csv synth.csv --schema schema.json")
     judge.add_argument("real", help="the real table"); judge.add_argument("synth", help="the synthetic table")
     judge.add_argument("--schema", required=True, help="JSON file with the public facts about the columns")
@@ -172,7 +188,7 @@ def make_parser() -> argparse.ArgumentParser:
     judge.add_argument("--seed", type=int, default=0, help="seed of the random queries")
     return parser
 
-# %% ../nbs/15_cli.ipynb #c021
+# %% ../nbs/15_cli.ipynb #c023
 def main(argv: list[str] | None = None) -> int:
     "Run the command; 0 when it worked, 2 with one line on the error stream when the input is wrong."
     args = make_parser().parse_args(argv)
