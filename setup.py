@@ -29,7 +29,7 @@ setup(
         "nbdev": [f"{cfg['lib_name']}={cfg['lib_path']}._modidx:d"],
     },
     classifiers=[
-        "Development Status :: 4 - Beta",
+        "Development Status :: 3 - Alpha",
         "Intended Audience :: Science/Research",
         "License :: OSI Approved :: Apache Software License",
         *(f"Programming Language :: Python :: 3.{minor}" for minor in range(10, 14)),

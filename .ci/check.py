@@ -15,7 +15,8 @@ def notebooks(of=root):
 
 
 def by_hand(path):
-    "Is this notebook run by hand (front matter `skip_exec: true`)?"
+    "Is this notebook run by hand? Only experiments may be, and they say so in their front matter."
+    if path.parent != root / "nbs/experiments": return False
     first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]
     return first["cell_type"] == "raw" and "skip_exec: true" in "".join(first["source"])
 

@@ -142,15 +142,12 @@ class _Problem:
 
     def _stripes(self, dense): # one stripe for all, or one for each column
         "Tuples (rows, columns, targets, precisions)."
-        both = {**self.pairs, **{(j, i): (t.T, w) for (i, j), (t, w) in self.pairs.items()}}
-        groups, out = [range(len(self.shape))] if dense else [[j] for j in range(len(self.shape))], []
-        for group in groups:
-            rows, cols = (np.concatenate([np.arange(self.size)[self.slices[j]] for j in js] or [[]]).astype(int) for js in ([i for i in range(len(self.shape)) if dense or (i, group[0]) in both], group))
-            target, weight = np.zeros((2, self.size, len(cols)), np.float32)
-            for (i, j), (t, w) in both.items():
-                if j in group: at = self.slices[i], slice(*(self.starts[j] - cols[0] + [0, self.shape[j]])); target[at], weight[at] = t, w
-            if len(rows): out.append((slice(None), slice(None), target, weight) if dense else (rows, self.slices[group[0]], target[rows], weight[rows]))
-        return out
+        target, weight = np.zeros((2, self.size, self.size), np.float32)
+        for (i, j), (t, w) in self.pairs.items():
+            for a, b, block in ((self.slices[i], self.slices[j], t), (self.slices[j], self.slices[i], t.T)): target[a, b], weight[a, b] = block, w
+        if dense: return [(slice(None), slice(None), target, weight)]
+        partners = [(np.flatnonzero(weight[:, s.start]), s) for s in self.slices]
+        return [(rows, s, target[rows, s], weight[rows, s]) for rows, s in partners if len(rows)]
 
 # %% ../nbs/05b_mixture.ipynb #c029
 def _softmax(logits, starts, shape): # (K, S), first level of each column, number of levels
@@ -301,14 +298,21 @@ def discrepancy(tables: dict, # clique -> table of shares
     "Mean squared residual of the measurements from the tables, in units of the noise: near 1 for the truth."
     return {c: float((((y - tables[c]) / s)**2).mean()) for c, (y, s) in merge(measurements, schema).items() if c in tables}
 
-def _alternatives(tables, merged, chi, places):
-    "Tables shrunk towards the product of their margins, for the pairs and wider cliques whose residuals are too large or too small."
-    far = [c for c, x in chi.items() if len(c) > 1 and abs(x - 1) > 2 * np.sqrt(2 / tables[c].size)]
-    margins = [[tables[c].sum(axis=tuple(b for b in range(len(c)) if b != a)) for a in range(len(c))] for c in far]
-    wide = [shrink_interaction(merged[c][0], m, merged[c][1], [places.centres[j] for j in places.index(c)]) for c, m in zip(far, margins)]
-    return dict(zip(far, fit_margins(wide, margins)))
+def _second_opinion(merged, margins, places): # dict clique -> (shares, noise), dict (name,) -> probabilities, Embedding
+    "Every pair, shrunk towards the product of the margins; it has these margins."
+    pairs = [c for c in merged if len(c) == 2]
+    ms, wide = [[margins[n,] for n in c] for c in pairs], []
+    for c, (a, b) in zip(pairs, ms):
+        y, noise = merged[c]
+        noise = max(noise, 1e-4 * np.abs(y - np.outer(a, b)).max(), 1e-300)
+        wide.append(shrink_interaction(y, [a, b], noise, [places.centres[j] for j in places.index(c)]))
+    return dict(zip(pairs, fit_margins(wide, ms)))
 
-# %% ../nbs/05b_mixture.ipynb #c058
+def _judge(mine, other, chi_mine, chi_other): # two tables and their chi^2
+    "Mean of both, or the other alone where the noise speaks for it."
+    return other if abs(chi_mine - 1) - abs(chi_other - 1) > 2 * np.sqrt(2 / mine.size) else (mine + other) / 2
+
+# %% ../nbs/05b_mixture.ipynb #c059
 def _match(table, margins): # table of shares, list of (k_a,) probabilities
     "Nearest table, in least squares, with these margins; cells may be negative."
     out = table + (table.ndim - 1) * (table.sum() - 1) / table.size
@@ -332,8 +336,7 @@ def mixture_tables(mixture: Mixture, # from `fit_mixture`
         if len(clique) == 2: q = shrink_smooth(y, q, noise, [places.centres[j] for j in places.index(clique)])
         wide[clique] = shrink_cells(y, q, noise)
     fitted = dict(zip(wide, fit_margins(list(wide.values()), [[margins[n,] for n in c] for c in wide])))
-    chi = discrepancy(fitted, measurements, schema)
-    others = _alternatives(fitted, merged, chi, places)
-    for c, x in discrepancy(others, measurements, schema).items():
-        if abs(chi[c] - 1) - abs(x - 1) > 2 * np.sqrt(2 / fitted[c].size): fitted[c] = others[c]
+    others = _second_opinion(merged, margins, places)
+    chi, chi_others = (discrepancy(t, measurements, schema) for t in (fitted, others))
+    fitted.update({c: _judge(fitted[c], t, chi[c], chi_others[c]) for c, t in others.items()})
     return {clique: margins[clique] if len(clique) == 1 else fitted[clique] for clique in merged}
