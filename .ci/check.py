@@ -59,6 +59,9 @@ def main():
     if missing := sorted(expected - completed):
         sys.exit(f"{len(missing)} notebooks were not run: " + ", ".join(missing))
     if done.returncode: sys.exit("at least one notebook test failed (see above)")
+    if run("python", "-W", "ignore", "-c", "from nbdev.serve import proc_nbs; proc_nbs(force=True)", capture_output=True).returncode:
+        sys.exit("the pages of the site cannot be made: run nbdev_proc_nbs to see why")
+    print("the pages of the site can be made")
     print(f"{len(expected) - len(skipped)} passed, 0 failed, {len(skipped)} skipped")
 
 

@@ -158,7 +158,7 @@ def count(
     shares = normalize_workload(workload, schema)  # a bad workload is refused before the frame is read
     return count_codes(schema.encode(frame), schema, shares)
 
-# %% ../nbs/02_marginals.ipynb #c039
+# %% ../nbs/02_marginals.ipynb #c041
 @dataclass(frozen=True, eq=False)
 class Measurement:
     "Noisy counts of one marginal, and how noisy they are."
@@ -197,7 +197,7 @@ class Measurement:
             raise ValueError(f"A saved measurement lacks {sorted(lacks)[0]!r}: give what Measurement.to_dict wrote.")
         return cls(tuple(facts["clique"]), np.array(facts["counts"], np.int64), facts["sigma"], facts.get("total"))
 
-# %% ../nbs/02_marginals.ipynb #c043
+# %% ../nbs/02_marginals.ipynb #c045
 def estimate_total(
     measurements: Iterable,  # Measurements of one table
 ) -> float:  # the public number of rows, or the best unbiased estimate of it, never below 1
@@ -216,19 +216,26 @@ def estimate_total(
     totals = np.array([m.counts.sum() for m in measurements])
     return float(max(1.0, (precision * totals).sum() / precision.sum()))
 
-# %% ../nbs/02_marginals.ipynb #c046
+# %% ../nbs/02_marginals.ipynb #c048
 _UNNOISED = "bounds or levels read from the data without noise"
+_ELSEWHERE = "bounds or levels learned on another ledger"
+_LEARNED = ("range", "trim", "levels")  # what an entry says when it paid for learning
 
-def _warn_unnoised(schema: Schema) -> set[str]:
-    "Names of the columns whose facts were read from the data; warns if there are any."
-    names = [c.name for c in schema.columns if getattr(c, "source", "declared") == "data"]
-    if names:
-        warnings.warn(f"Bounds or levels of {', '.join(names)} were read from the data without noise, and the promise does not cover them: "
-                      "declare them, or learn them with Schema.learn.",
-                      PrivacyWarning, stacklevel=3)
-    return set(names)
+def _uncovered(schema: Schema, ledger: Ledger) -> dict[str, str]:
+    "Columns with facts that this ledger has not paid for, each with a note; warns if there are any."
+    paid = {name for e in ledger.entries if e.what in _LEARNED for name in e.columns}
+    source = {c.name: getattr(c, "source", "declared") for c in schema.columns}
+    read = [name for name, s in source.items() if s == "data"]
+    elsewhere = [name for name, s in source.items() if s == "private" and name not in paid]
+    if read:
+        warnings.warn(f"Bounds or levels of {', '.join(read)} were read from the data without noise, and the promise does not cover them: "
+                      "declare them, or learn them with Schema.learn.", PrivacyWarning, stacklevel=3)
+    if elsewhere:
+        warnings.warn(f"Bounds or levels of {', '.join(elsewhere)} were learned on another ledger: its cost adds to this one; "
+                      "pass ledger= to learn and measure on the same one.", PrivacyWarning, stacklevel=3)
+    return dict.fromkeys(read, _UNNOISED) | dict.fromkeys(elsewhere, _ELSEWHERE)
 
-# %% ../nbs/02_marginals.ipynb #c049
+# %% ../nbs/02_marginals.ipynb #c051
 def _open_ledger(budget, ledger, neighbors: str, seeded: bool) -> Ledger:
     "The account to charge: the one given, or a new one for this budget."
     if budget is None and ledger is None:
@@ -243,15 +250,16 @@ def _open_ledger(budget, ledger, neighbors: str, seeded: bool) -> Ledger:
         raise ValueError(f"The ledger counts {ledger.neighbors!r} neighbours but neighbors={neighbors!r} was asked: use one kind throughout.")
     return ledger
 
-def _generator(seed) -> np.random.Generator | None:
-    "A generator for seeded noise, None for the system's entropy."
-    try: return None if seed is None else np.random.default_rng(seed)
+def _generator(seed, ledger: Ledger, call: int) -> np.random.Generator | None:
+    "A generator for seeded noise, a new stream for each state of the ledger and each kind of call; None for the system's entropy."
+    place = [len(ledger.entries), call]
+    try: return None if seed is None else np.random.default_rng([seed, *place] if isinstance(seed, (int, np.integer)) else seed)
     except (TypeError, ValueError): raise ValueError(f"seed={seed!r} is not a seed: give a whole number, zero or larger, or None.") from None
 
 def _check_rows(n: int) -> None:
     if n < 2: raise ValueError(f"The table has {n} row: give at least two, because nobody can hide alone.")
 
-# %% ../nbs/02_marginals.ipynb #c052
+# %% ../nbs/02_marginals.ipynb #c054
 def _sigmas(budget, ledger: Ledger, weights, planned=()) -> np.ndarray:
     "Noise for these weights: within `budget`, or within all that the ledger has left when it is None."
     if budget is None:
@@ -264,13 +272,18 @@ def _check_noise(shares: Mapping, sigmas: np.ndarray, limit: float) -> None:
         if not sigma <= limit:
             raise ValueError(f"The share {share:.3g} of {clique!r} means noise of {sigma:.3g} rows a cell: give it more budget, or leave it out.")
 
-def _bill(shares, sigmas, schema: Schema, neighbors: str, seeded: bool, unnoised: set) -> list[Entry]:
+def _what(clique, uncovered: Mapping) -> str:
+    "The words of an entry: counts, and which columns have facts that are not covered."
+    notes = [f"{note}: {', '.join(own)}" for note in (_UNNOISED, _ELSEWHERE) if (own := [c for c in clique if uncovered.get(c) == note])]
+    return f"counts ({'; '.join(notes)})" if notes else "counts"
+
+def _bill(shares, sigmas, schema: Schema, neighbors: str, seeded: bool, uncovered: Mapping) -> list[Entry]:
     "One ledger entry for each marginal."
-    return [Entry("counts" + (f" ({_UNNOISED}: {', '.join(c for c in clique if c in unnoised)})" if unnoised & set(clique) else ""), clique,
-                  sigma=float(sigma), sensitivity=SENSITIVITY[neighbors], share=share, cells=math.prod(_shape(clique, schema)), seeded=seeded)
+    return [Entry(_what(clique, uncovered), clique, sigma=float(sigma), sensitivity=SENSITIVITY[neighbors], share=share,
+                  cells=math.prod(_shape(clique, schema)), seeded=seeded)
             for (clique, share), sigma in zip(shares.items(), sigmas)]
 
-# %% ../nbs/02_marginals.ipynb #c055
+# %% ../nbs/02_marginals.ipynb #c057
 def measure(
     frame: Any,  # pandas, polars or pyarrow table
     schema: Schema,  # the public facts
@@ -281,22 +294,22 @@ def measure(
     ledger: Ledger | None = None,  # account to charge; None opens one for `budget`
 ) -> tuple[list[Measurement], Ledger]:  # noisy marginals in the workload's order, and the charged account
     "Count, charge the ledger, add noise: all that leaves the private side."
-    seeded, generator = seed is not None, _generator(seed)
-    shares = normalize_workload(workload, schema)
+    shares, seeded = normalize_workload(workload, schema), seed is not None
     account = _open_ledger(budget, ledger, neighbors, seeded)
+    generator = _generator(seed, account, call=0)
     codes = schema.encode(frame)
     _check_rows(len(codes))
     check_delta(budget or account.budget, len(codes))
-    unnoised = _warn_unnoised(schema)
+    uncovered = _uncovered(schema, account)
     sigmas = _sigmas(budget, account, list(shares.values()))
     _check_noise(shares, sigmas, 2**20 if seeded else 2**40)
     counts = count_codes(codes, schema, shares)
-    account.spend(_bill(shares, sigmas, schema, neighbors, seeded, unnoised), neighbors)
+    account.spend(_bill(shares, sigmas, schema, neighbors, seeded, uncovered), neighbors)
     total = len(codes) if neighbors == "replace" else None
     return [Measurement(clique, discrete_gaussian(counts[clique], float(sigma), generator), float(sigma), total)
             for clique, sigma in zip(shares, sigmas)], account
 
-# %% ../nbs/02_marginals.ipynb #c070
+# %% ../nbs/02_marginals.ipynb #c072
 def with_oneways(
     schema: Schema,  # the public facts
     k: int = 2,  # columns in the larger cliques
@@ -314,24 +327,28 @@ def with_oneways(
     cells = lambda clique: math.prod(_shape(clique, schema)) if by == "cells" else 1
     return {clique: part * float(w) for part, cliques in groups for clique, w in zip(cliques, allocate([cells(c) for c in cliques]))}
 
-# %% ../nbs/02_marginals.ipynb #c078
+# %% ../nbs/02_marginals.ipynb #c080
 def noise_threshold(
     sigma: float,  # parameter of the discrete Gaussian noise
-    chance: float,  # the largest acceptable probability, above 1e-30
-) -> int:  # whole number t
-    "The least whole number that the noise reaches with probability at most `chance`."
+    chance: float,  # the largest acceptable probability, between 0 and 1
+) -> int:  # whole number t, zero or larger
+    "A whole number that the noise reaches with probability at most `chance`: the least one, unless the chance is below 1e-25."
+    if not 0 < chance < 1:
+        raise ValueError(f"chance={chance!r} is not a probability between 0 and 1: give a small positive number.")
+    if chance < 1e-25:  # out of the table's reach: the bound above
+        return math.ceil(sigma * math.sqrt(-2 * math.log(chance)))
     x = np.arange(math.ceil(12 * sigma) + 2)
     weight = np.exp(-0.5 * (x / sigma) ** 2)
     tail = np.cumsum(weight[::-1])[::-1] / (2 * weight.sum() - 1)  # Pr[Z >= x], summed from the small end
-    return int(x[np.argmax(tail <= chance)]) if chance < 0.5 else 0
+    return int(x[np.argmax(tail <= chance * (1 - 1e-6))])  # the margin covers rounding, and what the table leaves out
 
-# %% ../nbs/02_marginals.ipynb #c081
+# %% ../nbs/02_marginals.ipynb #c085
 _POWERS = 2.0 ** np.arange(-40, 51)
 GRID = np.concatenate([-_POWERS[::-1], _POWERS])  # (182,) public edges; cell i is [GRID[i-1], GRID[i])
 
-def _grid_counts(numbers: np.ndarray, gone: int) -> np.ndarray:
-    "Counts of the public grid's cells, and of missing values in one more."
-    return np.append(np.bincount(np.searchsorted(GRID, numbers, side="right"), minlength=len(GRID) + 1), gone)
+def _grid_counts(numbers: np.ndarray) -> np.ndarray:
+    "Counts of the public grid's cells."
+    return np.bincount(np.searchsorted(GRID, numbers, side="right"), minlength=len(GRID) + 1)
 
 def _grid_bounds(noisy: np.ndarray, threshold: int) -> tuple[float, float, bool]:
     "Bounds of the outermost cells that pass the threshold, and whether any did."
@@ -342,7 +359,7 @@ def _grid_bounds(noisy: np.ndarray, threshold: int) -> tuple[float, float, bool]
     high = 0.0 if last == zero else ends[last + 1]
     return float(low), float(high if high > low else low + 1), len(passed) > 0
 
-# %% ../nbs/02_marginals.ipynb #c085
+# %% ../nbs/02_marginals.ipynb #c089
 def _fine_edges(low: float, high: float, whole: bool, cells: int = 32) -> np.ndarray:
     "Edges of equal cells between two bounds; at least one integer wide for whole numbers."
     if not whole:
@@ -362,29 +379,23 @@ def _trim(noisy: np.ndarray, edges: np.ndarray, sigma: float, tail: float, beta:
     left, right = (_droppable(cells, allowed, threshold, margin) for cells in (noisy, noisy[::-1]))
     return float(edges[left]), float(edges[len(noisy) - right])
 
-# %% ../nbs/02_marginals.ipynb #c088
+# %% ../nbs/02_marginals.ipynb #c092
 def _level_threshold(sigma: float, leak: float) -> int:
     "The least threshold that a level with one bearer passes with probability at most `leak`."
     return 1 + noise_threshold(sigma, leak)
-
-def _level_counts(known: pd.Series) -> tuple[list, np.ndarray]:
-    "The levels that occur, sorted, and their counts."
-    found = known.astype(object).value_counts().sort_index()
-    return [x.item() if isinstance(x, np.generic) else x for x in found.index], found.to_numpy(np.int64)
 
 def _frequent(levels: list, noisy: np.ndarray, threshold: int) -> list:
     "The levels whose noisy counts reach the threshold."
     return [level for level, count in zip(levels, noisy) if count >= threshold]
 
-# %% ../nbs/02_marginals.ipynb #c092
+# %% ../nbs/02_marginals.ipynb #c098
 _QUESTIONS = {"numeric": ("range", "trim"), "integer": ("range", "trim"), "datetime": ("range", "trim"),
-              "categorical": ("levels",), "boolean": ("missing or not",)}
+              "categorical": ("levels",), "categorical-integer": ("levels",), "boolean": ()}
 
-def _questions(kinds: Mapping, missing: bool | None) -> dict[tuple[str, str], float]:
+def _questions(kinds: Mapping) -> dict[tuple[str, str], float]:
     "(column, question) -> weight, for everything that must be asked."
     asked = {name: _QUESTIONS[kind] for name, kind in kinds.items() if not isinstance(kind, Column)}
-    return {(name, what): 1 / len(whats) for name, whats in asked.items() for what in whats
-            if what != "missing or not" or missing is None}
+    return {(name, what): 1 / len(whats) for name, whats in asked.items() for what in whats}
 
 def _check_kinds(table, kinds: Mapping) -> None:
     "Every column of the table has one known kind."
@@ -396,87 +407,106 @@ def _check_kinds(table, kinds: Mapping) -> None:
         if name not in kinds:
             raise SchemaError(f"The column {name!r} of the table has no kind: add it to kinds, or drop it.")
         kind = kinds[name]
+        Boolean(name)  # raises when this cannot be a name
         if isinstance(kind, Column) and kind.name != name:
             raise SchemaError(f"kinds gives {name!r} a column declared as {kind.name!r}: use the same name.")
         if not isinstance(kind, Column) and kind not in _QUESTIONS:
             raise SchemaError(f"The kind {kind!r} of column {name!r} is not known: use {', '.join(_QUESTIONS)}, or a declared column.")
 
-# %% ../nbs/02_marginals.ipynb #c095
-def _gather(levels: list, text: bool, other: str) -> str | int:
-    "The level for everything rare: a word among words; among numbers, one beyond those that are named."
-    return other if text else int(max(levels, default=-1)) + 1
+# %% ../nbs/02_marginals.ipynb #c101
+def _whole_numbers(name: str, kind: str, known: pd.Series) -> np.ndarray:
+    "Whole numbers as floats that hold them exactly."
+    numbers = _numbers(name, known)
+    if (numbers != np.floor(numbers)).any():
+        raise SchemaError(f"Column {name!r} is called {kind} but holds fractions: call it numeric, or write its levels as text.")
+    if kind == "categorical-integer" and np.abs(numbers).max() > 2**53:
+        raise SchemaError(f"Column {name!r} holds numbers beyond 2**53, where integers are no longer exact: write its levels as text.")
+    return numbers
 
-def _is_text(levels: list) -> bool: return not levels or isinstance(levels[0], str)
+def _level_counts(name: str, kind: str, known: pd.Series) -> tuple[list, np.ndarray]:
+    "The levels that occur, sorted, and their counts: all text or all whole numbers, as the kind says."
+    if not len(known):
+        return [], np.zeros(0, np.int64)
+    if kind == "categorical-integer":
+        levels, counts = np.unique(_whole_numbers(name, kind, known), return_counts=True)
+        return [int(x) for x in levels], counts
+    known = known.astype(object)
+    if (odd := next((x for x in known if not isinstance(x, str)), None)) is not None:
+        raise SchemaError(f"Column {name!r} is called categorical but holds {odd!r}, which is not text: call it categorical-integer, or convert it.")
+    found = known.value_counts().sort_index()
+    return [str(x) for x in found.index], found.to_numpy(np.int64)
 
-def _read_column(name: str, kind: str, values: pd.Series, other: str) -> tuple[Any, int]:
+# %% ../nbs/02_marginals.ipynb #c103
+def _read_column(name: str, kind: str, values: pd.Series) -> tuple[Any, int]:
     "Known values of a column (numbers, or levels with counts) and the number of missing ones."
     gone = _missing(values)
     known, gone = values[~gone], int(gone.sum())
-    if kind == "categorical":
-        try: levels, counts = _level_counts(known)
-        except TypeError: raise SchemaError(f"Column {name!r} mixes text and numbers, or holds neither: convert it first.") from None
-        if levels: Categorical(name, levels, other=_gather(levels, _is_text(levels), other))  # raises when these cannot be levels
-        return (levels, counts), gone
+    if kind.startswith("categorical"):
+        return _level_counts(name, kind, known), gone
     if kind == "boolean":
         Boolean(name).encode(known)  # raises when something is neither true nor false
-        return np.zeros(len(known)), gone
+        return None, gone
     if not len(known):
         return np.zeros(0), gone
-    numbers = _instants(name, known) / 1e6 if kind == "datetime" else _numbers(name, known)
-    if kind == "integer" and (numbers != np.floor(numbers)).any():
-        raise SchemaError(f"Column {name!r} is called integer but holds fractions: call it numeric.")
-    return numbers, gone
+    if kind == "datetime":
+        return _instants(name, known) / 1e6, gone
+    return _whole_numbers(name, kind, known) if kind == "integer" else _numbers(name, known), gone
 
-# %% ../nbs/02_marginals.ipynb #c098
+# %% ../nbs/02_marginals.ipynb #c106
 @dataclass(frozen=True)
 class _Rules:
     "What `learn` was told, for all columns."
-    bins: int  # bins of numbers and dates
-    other: str  # word for rare levels
-    missing: bool | None  # None: decide by the noisy count
-    beta: float  # probability that an empty cell passes
-    tail: float  # share of the rows that may be trimmed at each end
-    leak: float  # probability that a level with one bearer passes
-    generator: Any  # seeded noise, or None
+    bins: int = 32  # bins of numbers and dates
+    other: str = "other"  # word for rare levels
+    missing: bool = True  # whether learned columns have a level for missing values
+    beta: float = 0.01  # probability that an empty cell passes
+    tail: float = 0.0025  # share of the rows that may be trimmed at each end
+    leak: float = 0.0  # probability that a level with one bearer passes
+    generator: Any = None  # seeded noise, or the system's entropy
 
     def noisy(self, counts, sigma: float) -> np.ndarray:
         return discrete_gaussian(np.asarray(counts, np.int64), sigma, self.generator)
 
-    def gone(self, noisy_gone: int, sigma: float) -> bool:
-        return bool(noisy_gone >= noise_threshold(sigma, self.beta)) if self.missing is None else self.missing
-
 def _doubt(name: str) -> None:
     "Say that a column was not learned."
-    warnings.warn(f"Nothing in column {name!r} stands out from the noise, so what was learned of it is a guess: declare it, or give more budget.",
+    warnings.warn(f"Nothing in column {name!r} stands out from the noise within reach, so what was learned of it is a guess: declare it, or give more budget.",
                   UserWarning, stacklevel=4)
 
-# %% ../nbs/02_marginals.ipynb #c101
-def _learn_number(name, kind, numbers, gone, sigmas, rules: _Rules) -> Column:
-    "A numeric or date column with bounds from two noisy histograms."
-    noisy = rules.noisy(_grid_counts(numbers, gone), sigmas["range"])
-    low, high, sure = _grid_bounds(noisy[:-1], noise_threshold(sigmas["range"], rules.beta / len(noisy)))
+# %% ../nbs/02_marginals.ipynb #c109
+_REACH = 2.0**33  # seconds from 1970 that learned dates may reach, on both sides
+
+def _first_bounds(name: str, kind: str, noisy: np.ndarray, threshold: int) -> tuple[float, float]:
+    "Bounds from the noisy grid, for dates within their reach; says so when they are a guess."
+    low, high, sure = _grid_bounds(noisy, threshold)
+    if kind == "datetime":
+        low, high = max(low, -_REACH), min(high, _REACH)
+        if low >= high or not sure: low, high, sure = -_REACH, _REACH, False
     if not sure: _doubt(name)
-    if kind == "datetime": low, high = max(low, -2.0**33), min(high, 2.0**33)
+    return low, high
+
+def _learn_number(name, kind, numbers, sigmas, rules: _Rules) -> Column:
+    "A numeric or date column with bounds from two noisy histograms."
+    noisy = rules.noisy(_grid_counts(numbers), sigmas["range"])
+    low, high = _first_bounds(name, kind, noisy, noise_threshold(sigmas["range"], rules.beta / len(noisy)))
     edges = _fine_edges(low, high, kind == "integer")
     fine = rules.noisy(np.histogram(numbers, edges)[0], sigmas["trim"])
     low, high = _trim(fine, edges, sigmas["trim"], rules.tail, rules.beta)
-    common = dict(bins=rules.bins, missing=rules.gone(noisy[-1], sigmas["range"]), source="private")
+    common = dict(bins=rules.bins, missing=rules.missing, source="private")
     if kind == "datetime":
         return Datetime(name, *(pd.Timestamp(x, unit="s") for x in (math.floor(low), math.ceil(high))), **common)
     if kind == "integer":
         low, high = math.ceil(low), max(math.ceil(high) - 1, math.ceil(low) + 1)
     return Numeric(name, low, high, integer=kind == "integer", **common)
 
-# %% ../nbs/02_marginals.ipynb #c104
-def _learn_levels(name, levels, counts, gone, sigma, rules: _Rules) -> Column:
+# %% ../nbs/02_marginals.ipynb #c115
+def _learn_levels(name, kind, levels, counts, sigma, rules: _Rules) -> Column:
     "A categorical column with the levels that are frequent enough to be named."
-    noisy = rules.noisy(np.append(counts, gone), sigma)
-    kept = _frequent(levels, noisy[:-1], _level_threshold(sigma, rules.leak))
+    kept = _frequent(levels, rules.noisy(counts, sigma), _level_threshold(sigma, rules.leak))
     if not kept: _doubt(name)
-    other = _gather(kept, _is_text(levels), rules.other)
-    return Categorical(name, kept, other=other, missing=rules.gone(noisy[-1], sigma), source="private")
+    other = rules.other if kind == "categorical" else max(kept, default=-1) + 1
+    return Categorical(name, kept, other=other, missing=rules.missing, source="private")
 
-# %% ../nbs/02_marginals.ipynb #c107
+# %% ../nbs/02_marginals.ipynb #c118
 def _charge(asked: dict, budget, account: Ledger, seeded: bool) -> tuple[dict, float, list[Entry]]:
     "Noise for each question, the failure probability of each list of levels, and the bill."
     named = tuple(name for name, what in asked if what == "levels")
@@ -484,22 +514,24 @@ def _charge(asked: dict, budget, account: Ledger, seeded: bool) -> tuple[dict, f
     if named and limit.rho is not None:
         raise BudgetError(f"The levels of column {named[0]!r} cannot be learned with a budget of rho, which has no delta: give epsilon and delta, or declare the levels.")
     leak = limit.delta / 2 / len(named) if named else 0.0
+    if named and leak < 1e-300:
+        raise BudgetError(f"delta = {limit.delta:g} is too small to pay for lists of levels: grant a larger delta, or declare the levels.")
     failure = [Entry("a rare level may show", named, "generic", epsilon=1e-9, delta=leak * len(named), seeded=seeded)] if named else []
     sigmas = _sigmas(budget, account, list(asked.values()), failure)
     _check_noise(asked, sigmas, 2**20)
-    cells = {"range": len(GRID) + 2, "missing or not": 1}
+    cells = {"range": len(GRID) + 1}
     bill = [Entry(what, (name,), sigma=float(s), sensitivity=SENSITIVITY[account.neighbors], share=w / sum(asked.values()), cells=cells.get(what), seeded=seeded)
             for ((name, what), w), s in zip(asked.items(), sigmas)]
     return {key: float(s) for key, s in zip(asked, sigmas)}, leak, [*failure, *bill]
 
-# %% ../nbs/02_marginals.ipynb #c109
+# %% ../nbs/02_marginals.ipynb #c120
 def _check_options(bins, beta, tail, missing, other, n: int) -> None:
     "Options of `learn` within reason."
     for name, value in (("beta", beta), ("tail", tail)):
         if not (isinstance(value, (int, float)) and 1e-9 <= value < 0.5):
             raise ValueError(f"{name}={value!r} is not a small probability: give a number between 1e-9 and 0.5.")
-    if not (missing is None or isinstance(missing, bool)):
-        raise ValueError(f"missing={missing!r} is not known: use True, False, or None to learn it.")
+    if not isinstance(missing, bool):
+        raise ValueError(f"missing={missing!r} is not known: use True, or False when it is public that nothing is missing.")
     if not isinstance(other, str) or not other:
         raise ValueError(f"other={other!r} is not a label: give a word for the rare levels.")
     if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or not 1 <= bins <= 10_000:
@@ -510,41 +542,40 @@ def _learn_column(name, kind, read, sigmas, rules: _Rules) -> Column:
     "One column: the declared one, or one learned from noisy histograms."
     if isinstance(kind, Column):
         return kind
-    known, gone = read[name]
-    if kind == "categorical":
-        return _learn_levels(name, *known, gone, sigmas[name, "levels"], rules)
-    if kind != "boolean":
-        return _learn_number(name, kind, known, gone, {what: sigmas[name, what] for what in ("range", "trim")}, rules)
-    if (sigma := sigmas.get((name, "missing or not"))) is None:
+    if kind == "boolean":
         return Boolean(name, rules.missing)
-    return Boolean(name, rules.gone(rules.noisy([gone], sigma)[0], sigma), source="private")
+    known, _ = read[name]
+    if kind.startswith("categorical"):
+        return _learn_levels(name, kind, *known, sigmas[name, "levels"], rules)
+    return _learn_number(name, kind, known, {what: sigmas[name, what] for what in ("range", "trim")}, rules)
 
-# %% ../nbs/02_marginals.ipynb #c112
+# %% ../nbs/02_marginals.ipynb #c123
 def _learn(
     cls,
     frame: Any,  # pandas, polars or pyarrow table
-    kinds: Mapping,  # column name -> "numeric", "integer", "categorical", "boolean", "datetime", or a declared column
+    kinds: Mapping,  # column name -> "numeric", "integer", "datetime", "categorical" (text), "categorical-integer", "boolean", or a declared column
     budget: Budget | None,  # what this call may spend; None: all that the ledger has left
     seed: int | np.random.Generator | None = None,  # None: the system's entropy; otherwise repeatable, not for release
     *,
     bins: int = 32,  # bins of learned numeric and date columns
     other: str = "other",  # level for everything rare in learned categories of text
-    missing: bool | None = None,  # whether learned columns have missing values; None: learn it
+    missing: bool = True,  # whether learned columns have a level for missing values; False only if it is public that there are none
     beta: float = 0.01,  # probability, for each histogram, that an empty cell passes for data
     tail: float = 0.0025,  # share of the rows that trimming may leave outside, at each end
     neighbors: str = "replace",  # "replace" or "add-remove"
     ledger: Ledger | None = None,  # account to charge; None opens one for `budget`
-) -> tuple[Schema, Ledger]:  # a schema with source="private" in every learned column, and the charged account
-    "Learn bounds, levels and missingness with noise, charged to the ledger."
-    generator, account = _generator(seed), _open_ledger(budget, ledger, neighbors, seed is not None)
+) -> tuple[Schema, Ledger]:  # a schema with source="private" where something was learned, and the charged account
+    "Learn bounds and levels with noise, charged to the ledger."
+    account = _open_ledger(budget, ledger, neighbors, seed is not None)
+    generator = _generator(seed, account, call=1)
     table = _open(frame)
     _check_kinds(table, kinds)
     _check_options(bins, beta, tail, missing, other, len(table))
-    read = {name: _read_column(name, kind, _pandas(table[name]), other) for name, kind in kinds.items() if not isinstance(kind, Column)}
-    if missing is False and (holes := [name for name, (_, gone) in read.items() if gone]):
+    read = {name: _read_column(name, kind, _pandas(table[name])) for name, kind in kinds.items() if not isinstance(kind, Column)}
+    if not missing and (holes := [name for name, (_, gone) in read.items() if gone]):
         raise SchemaError(f"Column {holes[0]!r} has missing values although missing=False was said: drop or fill them, or say missing=True.")
-    sigmas, leak = {}, 0.0
-    if asked := _questions(kinds, missing):
+    sigmas, leak = {}, 0.0  # nothing to ask: nothing to pay
+    if asked := _questions(kinds):
         check_delta(budget or account.budget, len(table))
         sigmas, leak, bill = _charge(asked, budget, account, seed is not None)
         account.spend(bill, neighbors)

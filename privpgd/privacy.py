@@ -50,14 +50,16 @@ def _axes(ax=None, width: float = 6.0, height: float = 3.0):
     return ax
 
 # %% ../nbs/01_privacy.ipynb #c012
-def _number(name: str, value) -> float:
-    "A positive finite float, or a sentence that says what is wrong."
+def _number(name: str, value, least: float = 1e-100) -> float:
+    "A positive finite float whose square is one too, or a sentence that says what is wrong."
     try:
         number = float(value)
     except (TypeError, ValueError):
         raise ValueError(f"{name} = {value!r} is not a number: give a positive finite one.") from None
     if not 0 < number < math.inf:
         raise ValueError(f"{name} = {value!r} must be positive and finite.")
+    if not least <= number <= 1e100:
+        raise ValueError(f"{name} = {value!r} is out of the account's reach: give a number between 1e-100 and 1e+100.")
     return number
 
 
@@ -75,7 +77,7 @@ class Budget:
             raise ValueError("epsilon and delta go together: give both, as in Budget(epsilon=1.0, delta=1e-6).")
         for name in ("epsilon", "delta", "rho"):
             if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, _number(name, value))
+                object.__setattr__(self, name, _number(name, value, least=0 if name == "delta" else 1e-100))
         if self.delta is not None and self.delta >= 1:
             raise ValueError(f"delta = {self.delta} must lie between 0 and 1, well below one over the number of rows.")
 
@@ -86,10 +88,12 @@ class Budget:
 def check_delta(
     budget: Budget,  # the budget to be spent
     n: int,  # number of rows of the table
+    neighbors: str = "replace",  # "replace": n is public; "add-remove": n is a secret, and the warning keeps it
 ) -> None:
     "Warn when delta is no smaller than one over the number of rows."
+    limit = f"1/n = {1 / max(n, 1):g}" if _check_neighbors(neighbors) == "replace" else "one over the number of rows"
     if budget.delta is not None and n > 0 and budget.delta >= 1 / n:
-        warnings.warn(f"delta = {budget.delta:g} is not below 1/n = {1 / n:g}: it would allow whole rows to be "
+        warnings.warn(f"delta = {budget.delta:g} is not below {limit}: it would allow whole rows to be "
                       "published now and then; use a smaller delta.", PrivacyWarning, stacklevel=2)
 
 # %% ../nbs/01_privacy.ipynb #c018
@@ -108,9 +112,9 @@ def gaussian_sigma(
     delta: float,  # the delta of the promise
 ) -> float:
     "Least continuous Gaussian noise for sensitivity 1, by the exact curve."
-    epsilon, delta = _number("epsilon", epsilon), _number("delta", delta)
+    epsilon, delta = _number("epsilon", epsilon), _number("delta", delta, least=0)
     gap = lambda log_sigma: gaussian_delta(math.exp(log_sigma), epsilon) - delta
-    return math.exp(brentq(gap, math.log(1e-6), math.log(1e12), xtol=1e-13))
+    return math.exp(brentq(gap, math.log(1e-60), math.log(1e110), xtol=1e-13))
 
 # %% ../nbs/01_privacy.ipynb #c021
 def zcdp_epsilon(
@@ -338,8 +342,13 @@ def composed_delta(
     epsilon: float,  # the epsilon of the promise
 ) -> float:
     "Delta of all entries together at this epsilon, by their composed privacy-loss distribution."
-    groups = _groups(entries)
-    return float(min(_composed_pld(groups).get_delta_for_epsilon(float(epsilon)) + _FLOAT, 1.0)) if groups else 0.0
+    if not (groups := _groups(entries)):
+        return 0.0
+    try:
+        found = float(_composed_pld(groups).get_delta_for_epsilon(float(epsilon))) + _FLOAT
+    except OverflowError:  # losses beyond e^700: hardly any noise at all
+        return 1.0
+    return found if found <= 1 else 1.0
 
 
 @lru_cache(maxsize=512)
@@ -391,20 +400,22 @@ def _shares(weights) -> np.ndarray:
 
 
 def _search(cost, start: float, target: float, delta: float) -> float:
-    "Least scale whose cost is just within the target, by corrections that are kept inside a bracket."
+    "Least scale whose cost is just within the target, by corrections that are kept inside a bracket; infinite if there is none."
     low, high, scale = 0.0, math.inf, start
-    for _ in range(60):
+    for look in range(80):
         found = cost(scale)
-        low, high = (scale, high) if found > target else (low, scale)
+        low, high = (low, scale) if found <= target else (scale, high)  # not a number: too much
         if target * (1 - 1e-4) <= found <= target or high < low * (1 + 1e-6):
             return high
         if low > 1e15:
             break
-        known = gaussian_sigma(min(max(found, 1e-3 * target), 1e3 * target), delta)
+        known = gaussian_sigma(min(max(1e-3 * target, found), 1e3 * target), delta)  # this order: not a number becomes the largest
         scale *= gaussian_sigma(target * (1 - 5e-5), delta) / known
-        if not low < scale < high:
+        if look >= 10 or not low < scale < high:
             scale = 4 * low if high == math.inf else high / 4 if low == 0 else math.sqrt(low * high)
-    raise BudgetError("Nothing of the budget is left for this: spend less before, or grant a larger budget.")
+    return high
+
+
 
 # %% ../nbs/01_privacy.ipynb #c066
 def calibrate(
@@ -418,7 +429,7 @@ def calibrate(
     with np.errstate(divide="ignore"):
         widths = sensitivity / np.sqrt(shares)
     if budget.rho is not None:
-        if (left := budget.rho - composed_rho(spent)) <= 0:
+        if not (left := budget.rho - composed_rho(spent)) > 0:
             raise BudgetError(f"Nothing is left of {budget}: spend less before, or grant a larger budget.")
         return widths / math.sqrt(2 * left * (1 - 1e-12))
 
@@ -428,9 +439,13 @@ def calibrate(
 
     left = gaussian_sigma(budget.epsilon, budget.delta) ** -2 - 2 * sum(map(_rho, spent))
     start = 1 / math.sqrt(max(left, 1e-3 / gaussian_sigma(budget.epsilon, budget.delta) ** 2))
-    return widths * _search(cost, start, budget.epsilon, budget.delta)
+    if math.isfinite(scale := _search(cost, start, budget.epsilon, budget.delta)):
+        return widths * scale
+    if spent:
+        raise BudgetError(f"Nothing of {budget} is left for this after {composed_epsilon(spent, budget.delta):.4g} was spent: spend less before, or grant a larger budget.")
+    raise BudgetError(f"No noise below sigma = 1e15 keeps {budget}: grant a larger budget.")
 
-# %% ../nbs/01_privacy.ipynb #c075
+# %% ../nbs/01_privacy.ipynb #c076
 def allocate(
     costs: Sequence[float],  # (k,) importance times number of cells of each marginal
 ) -> np.ndarray:
@@ -440,7 +455,7 @@ def allocate(
         raise ValueError("costs must be a non-empty list of positive finite numbers, one for each marginal.")
     return _shares(np.sqrt(costs))
 
-# %% ../nbs/01_privacy.ipynb #c078
+# %% ../nbs/01_privacy.ipynb #c079
 def _noise_words(entry: Entry) -> str:
     "The mechanism of an entry in plain words."
     if entry.mechanism == "gaussian":
@@ -457,13 +472,13 @@ def entries_frame(
     import pandas as pd
     total = sum(map(_rho, entries))
     rows = [{"what": e.what, "columns": ", ".join(e.columns), "cells": e.cells, "mechanism": _noise_words(e), "sensitivity": e.sensitivity,
-             "alone": composed_epsilon((e,), delta), "share": _rho(e) / total, "seeded": e.seeded} for e in entries]
-    names = ["what", "columns", "cells", "mechanism", "sensitivity", "alone", "share", "seeded"]
+             "alone": composed_epsilon((e,), delta), "share": _rho(e) / total, "delta": e.delta, "seeded": e.seeded} for e in entries]
+    names = ["what", "columns", "cells", "mechanism", "sensitivity", "alone", "share", "delta", "seeded"]
     return pd.DataFrame(rows, columns=names).astype({"cells": "Int64"})
 
-# %% ../nbs/01_privacy.ipynb #c079
-def _lines(entries: Sequence[Entry]) -> list[tuple[str, str, int, float]]:
-    "Entries of one kind joined: label, noise in words, how many, share of the total."
+# %% ../nbs/01_privacy.ipynb #c080
+def _lines(entries: Sequence[Entry]) -> list[tuple[str, str, int, float, float]]:
+    "Entries of one kind joined: label, noise in words, how many, share of the total, delta of their own."
     total, kinds = sum(map(_rho, entries)), {}
     for e in entries:
         kinds.setdefault((e.what, len(e.columns), e.mechanism, e.delta, e.seeded), []).append(e)
@@ -472,19 +487,19 @@ def _lines(entries: Sequence[Entry]) -> list[tuple[str, str, int, float]]:
         label = what if n == 0 else f"{what} of {', '.join(group[0].columns)}" if len(group) == 1 and n < 3 else f"{what} of {n} column{'s' * (n > 1)}"
         words = [_noise_words(e) for e in sorted(group, key=lambda e: e.sigma or e.epsilon)]
         noise = words[0] if words[0] == words[-1] else f"{words[0]} to {words[-1].rsplit('= ', 1)[1]}"
-        lines.append((label + " (seeded)" * seeded, noise, len(group), sum(map(_rho, group)) / total))
+        lines.append((label + " (seeded)" * seeded, noise, len(group), sum(map(_rho, group)) / total, sum(e.delta for e in group)))
     return lines
 
 
 def guess_rate(
     entries: Iterable[Entry],  # everything that was released
 ) -> float:
-    "Largest probability of guessing which of two equally likely values a record has."
+    "Largest probability of guessing right which of two neighbouring tables it was, both equally likely."
     return 0.5 + 0.5 * composed_delta(entries, 0.0)
 
-# %% ../nbs/01_privacy.ipynb #c083
+# %% ../nbs/01_privacy.ipynb #c085
 class Ledger:
-    "A budget and everything that was spent of it."
+    "A budget and all that was spent of it; (epsilon, delta) is for widths planned beforehand, to choose them after looking use Budget(rho=…)."
 
     def __init__(
         self,
@@ -503,7 +518,7 @@ class Ledger:
     entries = property(lambda self: self._entries, doc="What was spent, a tuple of frozen entries.")
     seeded = property(lambda self: self._seeded or any(e.seeded for e in self._entries), doc="True if not for release.")
     delta = property(lambda self: self._budget.delta or 1e-5, doc="The delta at which epsilon is read off.")
-    epsilon = property(lambda self: composed_epsilon(self._entries, self.delta), doc="Tight epsilon of everything spent.")
+    epsilon = property(lambda self: composed_epsilon(self._entries, self.delta), doc="Tight epsilon of everything spent, for planned widths.")
     rho = property(lambda self: composed_rho(self._entries), doc="zCDP of everything spent.")
     spent = property(lambda self: self.epsilon if self._budget.rho is None else self.rho, doc="The total, in the budget's currency.")
     remaining = property(lambda self: max(0.0, (self._budget.epsilon or self._budget.rho) - self.spent), doc="Budget minus total.")
@@ -521,7 +536,7 @@ class Ledger:
     def from_json(text: str) -> Ledger: return _ledger_from_json(text)
     def __repr__(self) -> str: return _ledger_text(self)
 
-# %% ../nbs/01_privacy.ipynb #c084
+# %% ../nbs/01_privacy.ipynb #c086
 def _afford(ledger: Ledger, entries: Entry | Iterable[Entry], neighbors: str | None) -> tuple[Entry, ...]:
     "The ledger's entries with the new ones, if the budget allows them."
     new = (entries,) if isinstance(entries, Entry) else tuple(entries)
@@ -531,22 +546,29 @@ def _afford(ledger: Ledger, entries: Entry | Iterable[Entry], neighbors: str | N
         raise ValueError(f'The ledger counts "{ledger.neighbors}" neighbours and the request "{neighbors}": use one kind throughout.')
     both, budget = (*ledger.entries, *new), ledger.budget
     total = composed_rho(both) if budget.rho is not None else composed_epsilon(both, budget.delta)
-    if new and total > (budget.rho or budget.epsilon) * (1 + 1e-9):
+    if new and not total <= (budget.rho or budget.epsilon) * (1 + 1e-9):  # written so that not-a-number is refused
         name = "rho" if budget.rho is not None else "epsilon"
         raise BudgetError(f"Spending on {new[0].what!r} would bring the total to {name} = {total:.4g}, above the budget of {budget}: "
                           "add more noise, measure less, or grant a larger budget.")
     return both
 
-# %% ../nbs/01_privacy.ipynb #c088
+# %% ../nbs/01_privacy.ipynb #c091
 _PEOPLE = {"replace": "one record is replaced by any other", "add-remove": "one record is added or removed"}
+_TORN = {"replace": "between two values of a record", "add-remove": "over whether a record is in the table at all"}
 _SEEDED = "seeded: for experiments, not for release"
 
 
 def _meaning(ledger: Ledger) -> str:
     "The promise in plain words."
-    return (f"When {_PEOPLE[ledger.neighbors]}, no outcome becomes more than e^{ledger.epsilon:.3g} = {math.exp(min(ledger.epsilon, 700)):.3g} times as likely, "
-            f"but for a probability of {ledger.delta:g}; who is torn between two values of a record guesses right "
+    times = f" = {math.exp(ledger.epsilon):.3g}" if ledger.epsilon < 700 else ""
+    return (f"When {_PEOPLE[ledger.neighbors]}, no outcome becomes more than e^{ledger.epsilon:.3g}{times} times as likely, "
+            f"but for a probability of {ledger.delta:g}; who is torn {_TORN[ledger.neighbors]} guesses right "
             f"at most {guess_rate(ledger.entries):.1%} of the time.")
+
+
+def _of_delta(own: float, delta: float) -> str:
+    "How much of delta a line takes, in words, or nothing."
+    return f" and {own / delta:.1%} of delta" if own else ""
 
 
 def _ledger_text(ledger: Ledger) -> str:
@@ -554,12 +576,13 @@ def _ledger_text(ledger: Ledger) -> str:
     name = "rho" if ledger.budget.rho else "epsilon"
     head = f"Ledger: {name} {ledger.spent:.4f} spent of a budget of {ledger.budget}"
     head += f" (epsilon {ledger.epsilon:.4f} at delta = {ledger.delta:g})" if ledger.budget.rho else ""
-    rows = [(f"{times} x {label}" if times > 1 else label, noise, f"{share:.1%}") for label, noise, times, share in _lines(ledger.entries)]
+    rows = [(f"{times} x {label}" if times > 1 else label, noise, f"{share:>6.1%} of the total" + _of_delta(own, ledger.delta))
+            for label, noise, times, share, own in _lines(ledger.entries)]
     wide = [max((len(r[i]) for r in rows), default=0) for i in range(2)]
-    lines = [f"  {a:<{wide[0]}}  {b:<{wide[1]}}  {share:>6} of the total" for a, b, share in rows] or ["  nothing spent yet"]
+    lines = [f"  {a:<{wide[0]}}  {b:<{wide[1]}}  {share}" for a, b, share in rows] or ["  nothing spent yet"]
     return "\n".join([head, *lines, *([f"  {_SEEDED}"] if ledger.seeded else [])])
 
-# %% ../nbs/01_privacy.ipynb #c091
+# %% ../nbs/01_privacy.ipynb #c095
 def _ledger_json(ledger: Ledger) -> str:
     "The ledger as JSON, complete and readable."
     entries = [{k: v for k, v in asdict(e).items() if v is not None} for e in ledger.entries]
@@ -583,7 +606,7 @@ def _ledger_from_json(text: str) -> Ledger:
         raise ValueError(f"The file claims epsilon = {claimed:.4g} but its entries cost {ledger.epsilon:.4g}: it was changed after it was written.")
     return ledger
 
-# %% ../nbs/01_privacy.ipynb #c093
+# %% ../nbs/01_privacy.ipynb #c097
 def plot_ledger(
     ledger: Ledger,  # what to draw
     ax=None,  # matplotlib axes, new ones if not given
@@ -591,8 +614,8 @@ def plot_ledger(
     "Share of the total of each kind of entry, as bars."
     lines = _lines(ledger.entries)[::-1]
     ax = _axes(ax, 6.0, 0.8 + 0.4 * max(len(lines), 1))
-    bars = ax.barh([f"{times} × {label}" if times > 1 else label for label, _, times, _ in lines], [s for *_, s in lines], color=_BLUE, height=0.6)
-    ax.bar_label(bars, [f" {s:.1%}, {noise}" for _, noise, _, s in lines], fontsize=7)
+    bars = ax.barh([f"{times} × {label}" if times > 1 else label for label, _, times, *_ in lines], [s for *_, s, _ in lines], color=_BLUE, height=0.6)
+    ax.bar_label(bars, [f" {s:.1%}{_of_delta(own, ledger.delta)}, {noise}" for _, noise, _, s, own in lines], fontsize=7)
     ax.set(xlim=(0, 1.9), xticks=[0, 0.5, 1])
     ax.spines["bottom"].set_bounds(0, 1)
     ax.set_xlabel("share of the total", loc="left")

@@ -10,6 +10,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import torch
+import privpgd.particles as particles_module
 from .datasets import load_dataset
 from .embedding import Embedding
 from .marginals import measure
@@ -17,7 +18,7 @@ from .metrics import evaluate
 from .mixture import fit_mixture, mixture_tables
 from .particles import descend, refine
 from .privacy import Budget
-from .projection import project_fast, project_paper, quantize, sw1_gradient
+from .projection import balance, project_fast, project_paper, quantize, sw1_gradient
 from .schema import Numeric, Schema
 from .synthesizer import PRESETS, PrivPGD, default_workload, generate
 from .wasserstein import (Workspace, directions, exact_gradient, histogram_gradient, histogram_gradient_torch, quantile_table,
@@ -25,8 +26,8 @@ from .wasserstein import (Workspace, directions, exact_gradient, histogram_gradi
 
 # %% auto #0
 __all__ = ['SCHEDULES', 'LONG', 'take_turns', 'use_threads', 'gradient_case', 'time_gradients', 'noisy_table', 'time_projection',
-           'paper_estimate', 'walk', 'end_to_end', 'in_new_process', 'time_start', 'simulate', 'growth_point',
-           'exponent', 'cloud_loss', 'timed_descent', 'default_curve', 'loss_curves', 'time_schedules',
+           'real_table', 'paper_estimate', 'walk', 'end_to_end', 'in_new_process', 'time_start', 'simulate',
+           'growth_point', 'exponent', 'cloud_loss', 'timed_descent', 'default_curve', 'loss_curves', 'time_schedules',
            'paper_schedule', 'machine', 'growth_plan', 'run_loss', 'parts', 'run', 'read_speed', 'main', 'ratios',
            'growth_fits', 'plot_growth', 'extend', 'plot_losses']
 
@@ -84,17 +85,27 @@ def noisy_table(k: int = 32, n: int = 50_000, sigma: float = 15., seed: int = 0)
     return (counts + rng.normal(0, sigma, (k, k))) / n
 
 def time_projection(signed=None, # table of noisy shares, square; `noisy_table()` if None
-                    iterations: int = 1750, timed: int = 100, repeats: int = 7, threads: int = 1) -> dict: # the record
-    "Seconds and objective of the paper's projection in torch (scaled), of the same compiled, and of ours."
-    signed = noisy_table() if signed is None else signed
+                    name: str = "simulated", iterations: int = 1750, timed: int = 100, repeats: int = 7) -> list: # two records: the measure as it is, and balanced to sum 1
+    "Seconds and objective of the paper's projection in torch (scaled), of the same compiled, and of ours; one thread."
+    signed, out = noisy_table() if signed is None else signed, []
     points, theta = _cells(len(signed)), directions(2000, 2, 12345)
-    with use_threads(threads):
-        began = time.perf_counter(); project_paper(signed, points, iterations=timed, gradient="torch"); slow = (time.perf_counter() - began) * iterations / timed
-        began = time.perf_counter(); paper = project_paper(signed, points, iterations=iterations); compiled = time.perf_counter() - began
-        ours = take_turns({"ours": lambda: project_fast(signed, points)}, repeats)["ours"]
-    value = {name: float(sw1_gradient(w.ravel(), signed.ravel(), points, theta)[0]) for name, w in (("paper", paper), ("ours", project_fast(signed, points)))}
-    return dict(part="projection", cells=signed.size, iterations=iterations, timed=timed, threads=threads,
-                seconds={"torch": slow, "numba": compiled, "ours": ours}, objective=value)
+    for balanced in (False, True):
+        v = balance(signed) if balanced else signed
+        with use_threads(1):
+            began = time.perf_counter(); project_paper(v, points, iterations=timed, gradient="torch"); slow = (time.perf_counter() - began) * iterations / timed
+            began = time.perf_counter(); paper = project_paper(v, points, iterations=iterations); compiled = time.perf_counter() - began
+            ours = take_turns({"ours": lambda: project_fast(v, points, balanced=balanced)}, repeats)["ours"]
+        value = {who: float(sw1_gradient(w.ravel(), v.ravel(), points, theta)[0]) for who, w in (("paper", paper), ("ours", project_fast(v, points, balanced=balanced)))}
+        out.append(dict(part="projection", table=name, balanced=balanced, cells=signed.size, iterations=iterations, timed=timed, threads=1,
+                        seconds={"torch": slow, "numba": compiled, "ours": ours}, objective=value))
+    return out
+
+def real_table(dataset: str, epsilon: float = 2.5) -> tuple: # noisy shares, name
+    "The first 2-way marginal of a dataset with 32 x 32 cells, with the noise of all pairs."
+    data = load_dataset(dataset)
+    noisy, _ = measure(data.train, data.schema, 2, Budget(epsilon=epsilon, delta=1e-5), seed=0)
+    first = next(m for m in noisy if m.counts.shape == (32, 32))
+    return first.counts / first.total, f"{dataset}: {' x '.join(first.clique)}"
 
 # %% ../nbs/13b_speed.ipynb #c016
 def paper_estimate(tables: dict, # clique -> probability table
@@ -187,7 +198,7 @@ def exponent(x, y) -> float:
 
 # %% ../nbs/13b_speed.ipynb #c026
 def cloud_loss(particles: np.ndarray, # (m, D)
-               tables: dict, schema: Schema, embedding: Embedding, n_directions: int = 24) -> float:
+               tables: dict, schema: Schema, embedding: Embedding, n_directions: int = 12) -> float:
     "Mean over the tables of the squared sliced 2-Wasserstein distance between particles and table, on fixed directions."
     out, z = [], np.asarray(particles, np.float32)
     for clique, table in tables.items():
@@ -199,7 +210,7 @@ def cloud_loss(particles: np.ndarray, # (m, D)
 
 def _marks(last: int) -> set:
     "Epochs at which a run is judged: all at first, then ever fewer."
-    return {int(round(e)) for e in 1.25 ** np.arange(0, 60)} & set(range(last + 1)) | {last}
+    return {int(round(e)) for e in 1.4 ** np.arange(0, 60)} & set(range(last + 1)) | {last}
 
 def timed_descent(tables: dict, schema: Schema, particles: int, limit: float = np.inf, below: float = -np.inf, epochs: int = 1000, **options) -> list: # (epoch, seconds, loss)
     "A descent that is judged from time to time; it stops after `limit` seconds or when its loss is `below` a number."
@@ -226,7 +237,7 @@ def default_curve(noisy: list, schema: Schema, particles: int, sweeps: int = 4) 
         curve.append((s, made + took, cloud_loss(embedding.embed(new), tables, schema, embedding)))
     return tables, embedding.embed(codes), curve
 
-def loss_curves(dataset: str, particles: int = 10_000, epochs: int = 1000, torch_limit: float = 20., epsilon: float = 2.5) -> tuple: # record, tables, draws
+def loss_curves(dataset: str, particles: int = 20_000, epochs: int = 1000, torch_limit: float = 15., epsilon: float = 2.5) -> tuple: # record, tables, draws
     "Loss against time of the paper's code path, of its schedule compiled, of short descents, and of the default."
     data, pairs, curves = load_dataset(dataset), {}, {}
     noisy, _ = measure(data.train, data.schema, default_workload(data.schema), Budget(epsilon=epsilon, delta=1e-5), seed=0)
@@ -238,22 +249,29 @@ def loss_curves(dataset: str, particles: int = 10_000, epochs: int = 1000, torch
     return dict(part="loss", dataset=dataset, particles=particles, marginals=len(pairs), epochs=epochs, epsilon=epsilon, curves=curves), data.schema, pairs, draws
 
 # %% ../nbs/13b_speed.ipynb #c031
-SCHEDULES = {f"{name}, batch {batch}, lr {options['lr']:g}" + (f", decay {options['decay']:g} every {options['step']}" if "step" in options else "")
-             + (", from draws" if start else ""): dict(optimizer=name, batch_size=batch, **options, **({"start": "draws"} if start else {}))
-             for name, batch, options, start in [
-                 ("transport", 1, dict(lr=.5), 0), ("transport", 1, dict(lr=1.), 0), ("transport", 5, dict(lr=1.), 0), ("transport", 5, dict(lr=1.5), 0),
-                 ("transport", 10_000, dict(lr=1.), 0), ("transport", 10_000, dict(lr=1.5), 0), ("transport", 5, dict(lr=1.5, decay=.5, step=10), 0),
-                 ("sparse-adam", 5, dict(lr=.1, decay=.75, step=5), 0), ("sparse-adam", 5, dict(lr=.1, decay=.75, step=10), 0), ("sparse-adam", 1, dict(lr=.1, decay=.75, step=5), 0),
-                 ("transport", 5, dict(lr=1.5), 1), ("transport", 5, dict(lr=1.), 1)]}
+SCHEDULES = [dict(start="uniform", quantiles=2048, optimizer="transport", batch_size=5, lr=1.5), dict(start="uniform", quantiles=8192, optimizer="transport", batch_size=5, lr=1.5),
+             dict(start="uniform", quantiles=8192, optimizer="transport", batch_size=1, lr=1.), dict(start="uniform", quantiles=8192, optimizer="transport", batch_size=10_000, lr=1.5),
+             dict(start="uniform", quantiles=8192, optimizer="sparse-adam", batch_size=5, lr=.1, decay=.75, step=5),
+             dict(start="draws", quantiles=2048, optimizer="transport", batch_size=5, lr=1.5), dict(start="draws", quantiles=8192, optimizer="transport", batch_size=5, lr=1.5),
+             dict(start="draws", quantiles=8192, optimizer="transport", batch_size=5, lr=1.), dict(start="draws", quantiles=8192, optimizer="transport", batch_size=1, lr=.5),
+             dict(start="draws", quantiles=8192, optimizer="transport", batch_size=5, lr=1.5, decay=.7, step=10)]
 
-def time_schedules(dataset: str, schema: Schema, tables: dict, draws: np.ndarray, goal: float, particles: int, epochs: int = 200, limit: float = 6., schedules: dict = None) -> list:
+@contextlib.contextmanager
+def _quantiles(size: int):
+    "Quantile tables of `size` entries in the histogram descent, whatever their number."
+    before = particles_module._bank_size
+    particles_module._bank_size = lambda n_tables, n_directions, limit=0: (4 if n_tables < 100 else 1, size)
+    try: yield
+    finally: particles_module._bank_size = before
+
+def time_schedules(dataset: str, schema: Schema, tables: dict, draws: np.ndarray, goal: float, particles: int, epochs: int = 100, limit: float = 4., schedules: list = None) -> list:
     "For every schedule: epochs and seconds until its loss is below the goal."
     out = []
-    for name, options in (schedules or SCHEDULES).items():
-        options = {**options, **({"start": draws} if options.get("start") == "draws" else {})}
-        curve = timed_descent(tables, schema, particles, limit, goal, epochs, gradient="histogram", **options)
+    for setting in schedules or SCHEDULES:
+        options = {k: v for k, v in setting.items() if k != "quantiles"} | ({"start": draws} if setting["start"] == "draws" else {})
+        with _quantiles(setting["quantiles"]): curve = timed_descent(tables, schema, particles, limit, goal, epochs, gradient="histogram", **options)
         epoch, seconds, loss = curve[-1]
-        out.append(dict(part="schedule", dataset=dataset, particles=particles, marginals=len(tables), setting=name, goal=goal, reached=loss <= goal, epochs=epoch, seconds=seconds,
+        out.append(dict(part="schedule", dataset=dataset, particles=particles, marginals=len(tables), setting=setting, goal=goal, reached=loss <= goal, epochs=epoch, seconds=seconds,
                         loss=loss, best=min(c[2] for c in curve), curve=curve))
     return out
 
@@ -279,10 +297,10 @@ def machine() -> dict: # the record
 
 def growth_plan() -> list: # arguments of `growth_point`
     "Which simulated tables are measured: m, then d, then n."
-    return ([dict(axis="particles", particles=m) for m in (10_000, 31_623, 100_000, 316_228, 1_000_000)]
+    return ([dict(axis="particles", particles=m) for m in (10_000, 100_000, 1_000_000)]
             + [dict(axis="marginals", columns=d) for d in (5, 10, 20, 40)] + [dict(axis="rows", rows=n, epochs=0) for n in (10_000, 100_000, 1_000_000, 10_000_000)])
 
-def run_loss(datasets: tuple, particles: int = 10_000):
+def run_loss(datasets: tuple, particles: int = 20_000):
     "Curves, then schedules against the goal that the curves give, for each dataset."
     for name in datasets:
         record, schema, tables, draws = loss_curves(name, particles)
@@ -293,7 +311,7 @@ def run_loss(datasets: tuple, particles: int = 10_000):
 def parts(datasets: tuple = ("diabetes130us", "acs_income_us")) -> dict: # name -> function that gives records
     "The measurements by name; `paper` takes about half an hour and `million` some minutes, the others together about ten."
     return {"gradient": time_gradients,
-            "projection": lambda: [time_projection()],
+            "projection": lambda: itertools.chain(time_projection(), *(time_projection(*real_table(name)) for name in datasets)),
             "end": lambda: (in_new_process("end_to_end", dataset=name, estimate=True) for name in datasets),
             "start": lambda: itertools.chain.from_iterable(time_start(name) for name in datasets),
             "growth": lambda: (in_new_process("growth_point", **{k: v for k, v in plan.items() if k != "axis"}) | dict(axis=plan["axis"]) for plan in growth_plan()),
@@ -321,7 +339,7 @@ def run(names: list, # parts
 # %% ../nbs/13b_speed.ipynb #c039
 def read_speed(path) -> list: # records
     "The records of a file; of each measurement the last one counts."
-    keys, last = ("part", "dataset", "threads", "process", "axis", "rows", "columns", "particles", "setting"), {}
+    keys, last = ("part", "dataset", "threads", "process", "axis", "rows", "columns", "particles", "setting", "table", "balanced"), {}
     for line in Path(path).read_text().splitlines():
         record = json.loads(line)
         last[tuple(str(record.get(k)) for k in keys)] = record

@@ -77,7 +77,7 @@ def _check_penalties(penalties: Any, dim: int) -> None:
             raise ValueError(f"penalties holds a function that gives {value!r}: it must give one finite, differentiable number (a torch tensor).")
 
 # %% ../nbs/09_synthesizer.ipynb #c014
-def check_arguments(model: "PrivPGD", schema: Any) -> Budget:
+def check_arguments(model: Any, schema: Any) -> Budget:
     "Raise one clear sentence for the first wrong argument; otherwise return the budget."
     budget = Budget(epsilon=model.epsilon, delta=model.delta)
     if not isinstance(schema, Schema): raise ValueError(f"schema is {schema!r}, not a Schema: write one, or draft it with Schema.infer.")
