@@ -403,14 +403,15 @@ def _search(cost, start: float, target: float, delta: float) -> float:
     "Least scale whose cost is just within the target, by corrections that are kept inside a bracket; infinite if there is none."
     low, high, scale = 0.0, math.inf, start
     for look in range(80):
-        found = cost(scale)
-        low, high = (low, scale) if found <= target else (scale, high)  # not a number: too much
+        found = math.inf if math.isnan(found := cost(scale)) else found  # not a number: too much
+        low, high = (low, scale) if found <= target else (scale, high)
         if target * (1 - 1e-4) <= found <= target or high < low * (1 + 1e-6):
             return high
         if low > 1e15:
             break
-        known = gaussian_sigma(min(max(1e-3 * target, found), 1e3 * target), delta)  # this order: not a number becomes the largest
-        scale *= gaussian_sigma(target * (1 - 5e-5), delta) / known
+        near = target * (1 - 5e-5), max(found, 1e-3 * target), 1e3 * target
+        wanted, known = (gaussian_sigma(min(max(e, 1e-100), 1e100), delta) for e in (near[0], min(near[1:])))
+        scale *= wanted / known
         if look >= 10 or not low < scale < high:
             scale = 4 * low if high == math.inf else high / 4 if low == 0 else math.sqrt(low * high)
     return high
