@@ -15,6 +15,9 @@ def cells(notebook):
     for cell in notebook.cells:
         lines = cell.source.splitlines()
         if cell.cell_type == "raw" or any(line.startswith(("#| hide", "#| default_exp")) for line in lines): continue
+        alt = next((line.split(":", 1)[1].strip(' "') for line in lines if line.startswith("#| fig-alt")), "figure")
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}): output.setdefault("metadata", {})["alt"] = alt
         if cell.cell_type == "code": cell.source = "\n".join(line for line in lines if not line.startswith("#|"))
         for output in cell.get("outputs", []): output.get("data", {}).pop("text/html", None)  # tables as plain text
         yield cell
@@ -25,7 +28,8 @@ def readme():
     notebook = nbformat.read(root / "nbs/index.ipynb", as_version=4)
     notebook.cells, notebook.metadata["language_info"] = list(cells(notebook)), {"name": "python"}
     body, resources = MarkdownExporter().from_notebook_node(notebook)
-    for name in resources.get("outputs", {}): body = body.replace(f"]({name})", f"]({pictures}{name})")
+    alts = [output["metadata"]["alt"] for cell in notebook.cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
+    for name, alt in zip(resources.get("outputs", {}), alts): body = body.replace(f"![png]({name})", f"![{alt}]({pictures}{name})")
     body = re.sub(r"\n{3,}", "\n\n", body)
     body = re.sub(r"\]\((?!http|#|nbs/)([\w/]+\.(?:ipynb|gif|png))\)", r"](nbs/\1)", body)
     text = "<!-- made from nbs/index.ipynb by `make readme`: edit there -->\n\n" + body.strip() + "\n"

@@ -299,7 +299,7 @@ def measure(
     generator = _generator(seed, account, call=0)
     codes = schema.encode(frame)
     _check_rows(len(codes))
-    check_delta(budget or account.budget, len(codes))
+    check_delta(budget or account.budget, len(codes), account.neighbors)
     uncovered = _uncovered(schema, account)
     sigmas = _sigmas(budget, account, list(shares.values()))
     _check_noise(shares, sigmas, 2**20 if seeded else 2**40)
@@ -576,7 +576,7 @@ def _learn(
         raise SchemaError(f"Column {holes[0]!r} has missing values although missing=False was said: drop or fill them, or say missing=True.")
     sigmas, leak = {}, 0.0  # nothing to ask: nothing to pay
     if asked := _questions(kinds):
-        check_delta(budget or account.budget, len(table))
+        check_delta(budget or account.budget, len(table), account.neighbors)
         sigmas, leak, bill = _charge(asked, budget, account, seed is not None)
         account.spend(bill, neighbors)
     rules = _Rules(bins, other, missing, beta, tail, leak, generator)

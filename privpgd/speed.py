@@ -146,22 +146,24 @@ def end_to_end(dataset: str, epsilon: float = 2.5, particles: int = 100_000, see
     out = dict(part="end to end", dataset=dataset, rows=len(data.train), columns=len(data.schema.names), marginals=sum(len(c) == 2 for c in made.tables),
                epsilon=epsilon, particles=particles, seconds=phases, peak_mb=_peak_mb(), since_launch=None if launched is None else time.time() - launched)
     if score: out |= {k: v for k, v in evaluate(data.train, synth, data.schema, seed=seed).set_index("metric")["value"].items() if k in ("sw1", "l1", "covariance", "counting")}
-    if estimate: out["paper"] = paper_estimate(made.tables, data.schema, particles)
+    if estimate:
+        with use_threads(os.cpu_count()): out["paper"] = paper_estimate(made.tables, data.schema, particles)
     return out
 
 # %% ../nbs/13b_speed.ipynb #c020
 def in_new_process(function: str, # name of a function of this module that returns a record
-                   threads: int = None, # number of threads; all cores if None
+                   threads: int = None, # threads of the compiled kernels; all cores if None
+                   blas: int = 1, # threads of numpy's matrix products
                    cache: str = None, # folder for compiled code; the usual one if None
                    **arguments) -> dict: # its record
     "Call a function in a fresh interpreter."
     if not callable(globals().get(function)): raise ValueError(f"There is no function named {function!r} in privpgd.speed to call in a new process.")
     threads = threads or os.cpu_count()
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "NUMBA_NUM_THREADS": str(threads), **({"NUMBA_CACHE_DIR": cache} if cache else {})}
+    environment = {**os.environ, "OMP_NUM_THREADS": str(blas), "OPENBLAS_NUM_THREADS": str(blas), "NUMBA_NUM_THREADS": str(threads), **({"NUMBA_CACHE_DIR": cache} if cache else {})}
     order = [sys.executable, "-W", "ignore", "-m", "privpgd.speed", "--call", function, json.dumps(arguments)]
     done = subprocess.run(order, capture_output=True, text=True, env=environment)
     if done.returncode: raise RuntimeError(f"{function} failed in its own process: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else done.returncode}")
-    return json.loads(done.stdout.splitlines()[-1]) | dict(threads=threads)
+    return json.loads(done.stdout.splitlines()[-1]) | dict(threads=threads, blas=blas)
 
 def time_start(dataset: str, particles: int = 100_000) -> list: # two records
     "The same run in a first process, which compiles, and in a second one, which finds the compiled code."
@@ -237,7 +239,7 @@ def default_curve(noisy: list, schema: Schema, particles: int, sweeps: int = 4) 
         curve.append((s, made + took, cloud_loss(embedding.embed(new), tables, schema, embedding)))
     return tables, embedding.embed(codes), curve
 
-def loss_curves(dataset: str, particles: int = 20_000, epochs: int = 1000, torch_limit: float = 15., epsilon: float = 2.5) -> tuple: # record, tables, draws
+def loss_curves(dataset: str, particles: int = 20_000, epochs: int = 1000, torch_limit: float = 10., epsilon: float = 2.5) -> tuple: # record, tables, draws
     "Loss against time of the paper's code path, of its schedule compiled, of short descents, and of the default."
     data, pairs, curves = load_dataset(dataset), {}, {}
     noisy, _ = measure(data.train, data.schema, default_workload(data.schema), Budget(epsilon=epsilon, delta=1e-5), seed=0)
@@ -311,8 +313,9 @@ def run_loss(datasets: tuple, particles: int = 20_000):
 def parts(datasets: tuple = ("diabetes130us", "acs_income_us")) -> dict: # name -> function that gives records
     "The measurements by name; `paper` takes about half an hour and `million` some minutes, the others together about ten."
     return {"gradient": time_gradients,
-            "projection": lambda: itertools.chain(time_projection(), *(time_projection(*real_table(name)) for name in datasets)),
-            "end": lambda: (in_new_process("end_to_end", dataset=name, estimate=True) for name in datasets),
+            "projection": lambda: itertools.chain(time_projection(), *(time_projection(*real_table(name)) for name in datasets[:1])),
+            "end": lambda: itertools.chain((in_new_process("end_to_end", dataset=name, estimate=True) for name in datasets),
+                                           (in_new_process("end_to_end", blas=2, dataset=name, score=False) for name in datasets[:1])),
             "start": lambda: itertools.chain.from_iterable(time_start(name) for name in datasets),
             "growth": lambda: (in_new_process("growth_point", **{k: v for k, v in plan.items() if k != "axis"}) | dict(axis=plan["axis"]) for plan in growth_plan()),
             "loss": lambda: run_loss(datasets),
@@ -339,7 +342,7 @@ def run(names: list, # parts
 # %% ../nbs/13b_speed.ipynb #c039
 def read_speed(path) -> list: # records
     "The records of a file; of each measurement the last one counts."
-    keys, last = ("part", "dataset", "threads", "process", "axis", "rows", "columns", "particles", "setting", "table", "balanced"), {}
+    keys, last = ("part", "dataset", "threads", "process", "axis", "rows", "columns", "particles", "setting", "table", "balanced", "blas"), {}
     for line in Path(path).read_text().splitlines():
         record = json.loads(line)
         last[tuple(str(record.get(k)) for k in keys)] = record

@@ -21,7 +21,6 @@ import pandas as pd
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from tqdm.auto import tqdm
 
 from .embedding import Embedding
 from .marginals import Measurement, measure, with_oneways
@@ -113,11 +112,11 @@ class Generated:
     history: list  # one dict for each epoch of the descent, or each sweep of the refinement
 
 # %% ../nbs/09_synthesizer.ipynb #c021
-def _tables_and_start(measurements, schema, choices, n_particles, embedding, seed) -> tuple[dict, Any]:
+def _tables_and_start(measurements, schema, choices, n_particles, embedding, seed, verbose) -> tuple[dict, Any]:
     "Probability tables, and where the particles start."
     if choices.projection != "mixture":
         return project(measurements, schema, method=choices.projection, embedding=embedding, seed=seed), choices.descent["start"]
-    mixture = fit_mixture(measurements, schema, seed=seed)
+    mixture = fit_mixture(measurements, schema, seed=seed, verbose=verbose)
     return mixture_tables(mixture, measurements, schema), embedding.embed(mixture.draw(n_particles, seed=seed, independent=0.5))
 
 # %% ../nbs/09_synthesizer.ipynb #c022
@@ -146,18 +145,14 @@ def generate(
     "Project, descend and finalize (post-processing: no row is seen)."
     choices, embedding, history = PRESETS[preset], Embedding(schema, line=preset == "paper"), []
     first, second, third = (int(s.generate_state(1)[0]) for s in np.random.SeedSequence(None if seed is None else [314159, seed]).spawn(3))
-    bar = tqdm(total=3, desc="tables", disable=not verbose, bar_format="{desc:<12}{bar}| {n_fmt}/{total_fmt} phases [{elapsed}]")
-    tables, start = _tables_and_start(measurements, schema, choices, n_particles, embedding, first)
-    bar.set_description("particles"); bar.update()
+    tables, start = _tables_and_start(measurements, schema, choices, n_particles, embedding, first, verbose)
     options = {**_descent_options(choices, epochs, penalties), "start": start}
     particles = descend(tables, schema, n_particles, **options, embedding=embedding, seed=second, device=device,
                         verbose=verbose and options["epochs"] > 0, history=history)
     codes = embedding.nearest(particles)
-    bar.set_description("finalization"); bar.update()
     if choices.refinement is not None and not penalties:
         codes = refine(codes, tables, schema, seed=third, history=history, **choices.refinement)
         particles = embedding.embed(codes)
-    bar.set_description("done"); bar.update(); bar.close()
     return Generated(tables, particles, codes, history)
 
 # %% ../nbs/09_synthesizer.ipynb #c025
@@ -227,7 +222,7 @@ def sample_rows(
     rows = np.arange(m) if n is None else rng.choice(m, n, replace=n > m)
     return model.schema_.decode(model.codes_[rows], seed=int(rng.integers(2**31)))
 
-# %% ../nbs/09_synthesizer.ipynb #c051
+# %% ../nbs/09_synthesizer.ipynb #c052
 FORMAT = 1  # version of the file format
 
 def _digest(*parts: bytes) -> str: return hashlib.sha256(b"".join(parts)).hexdigest()
@@ -253,7 +248,7 @@ def save_model(model: PrivPGD, path) -> None:
     finally:
         temporary.unlink(missing_ok=True)
 
-# %% ../nbs/09_synthesizer.ipynb #c052
+# %% ../nbs/09_synthesizer.ipynb #c053
 def _read_members(path) -> tuple[dict, dict]:
     "The two members of a saved model, checked."
     try:
