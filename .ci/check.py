@@ -1,5 +1,5 @@
 """What `make test` runs: are the notebooks clean, does the module equal them, does every notebook's test pass?"""
-import argparse, filecmp, json, os, re, shutil, subprocess, sys, tempfile
+import argparse, filecmp, json, os, shutil, subprocess, sys, tempfile
 from pathlib import Path
 
 root = Path(__file__).resolve().parent.parent
@@ -28,9 +28,9 @@ def drift():
         shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".venv", ".git", "_docs", "_proc", "demo", "__pycache__"), symlinks=True)
         for module in (copy / "privpgd").glob("*.py"):
             if module.name != "__init__.py": module.unlink()
-        for command in ("nbdev_export", "nbdev_clean"):
-            done = run(command, cwd=copy, capture_output=True)
-            if done.returncode: sys.exit(f"{command} failed:\n{done.stdout}{done.stderr}")
+        for tool in ("nbdev_export", "nbdev_clean"):
+            done = run(tool, cwd=copy, capture_output=True)
+            if done.returncode: sys.exit(f"{tool} failed:\n{done.stdout}{done.stderr}")
         files = [*root.glob("privpgd/*.py"), *copy.glob("privpgd/*.py"), *notebooks()]
         names = {str(f.relative_to(copy if copy in f.parents else root)) for f in files}
         return sorted(n for n in names if not ((root / n).exists() and (copy / n).exists() and filecmp.cmp(root / n, copy / n, shallow=False)))
@@ -51,14 +51,16 @@ def main():
     skipped = [p for p in notebooks() if by_hand(p)]
     for p in skipped: print(f"run by hand, outputs committed: {p.relative_to(root)}")
     expected = {str(p) for p in notebooks()}
-    env = dict(os.environ, OMP_NUM_THREADS="1", MPLBACKEND="agg")
-    command = ["nbdev_test", "--n_workers", "2", "--do_print", "--timing", *(["--flags", "slow"] if slow else [])]
-    done = run(*command, env=env, stdout=subprocess.PIPE)
-    print(done.stdout, end="")
-    completed = set(re.findall(r"^- Completed (.+)$", done.stdout, re.M)) | {str(p) for p in skipped}
+    command = [str(bin / "nbdev_test"), "--n_workers", "2", "--do_print", "--timing", *(["--flags", "slow"] if slow else [])]
+    env = dict(os.environ, OMP_NUM_THREADS="1", MPLBACKEND="agg", PYTHONUNBUFFERED="1")
+    completed = {str(p) for p in skipped}
+    with subprocess.Popen(command, cwd=root, env=env, text=True, stdout=subprocess.PIPE) as tests:
+        for line in tests.stdout:
+            print(line, end="", flush=True)
+            if line.startswith("- Completed "): completed.add(line.removeprefix("- Completed ").strip())
     if missing := sorted(expected - completed):
         sys.exit(f"{len(missing)} notebooks were not run: " + ", ".join(missing))
-    if done.returncode: sys.exit("at least one notebook test failed (see above)")
+    if tests.returncode: sys.exit("at least one notebook test failed (see above)")
     if run("python", "-W", "ignore", "-c", "from nbdev.serve import proc_nbs; proc_nbs(force=True)", capture_output=True).returncode:
         sys.exit("the pages of the site cannot be made: run nbdev_proc_nbs to see why")
     print("the pages of the site can be made")

@@ -28,8 +28,8 @@ from .wasserstein import (Workspace, directions, exact_gradient, histogram_gradi
 __all__ = ['SCHEDULES', 'LONG', 'take_turns', 'use_threads', 'gradient_case', 'time_gradients', 'noisy_table', 'time_projection',
            'real_table', 'paper_estimate', 'walk', 'end_to_end', 'in_new_process', 'time_start', 'simulate',
            'growth_point', 'exponent', 'cloud_loss', 'timed_descent', 'default_curve', 'loss_curves', 'time_schedules',
-           'paper_schedule', 'machine', 'growth_plan', 'run_loss', 'parts', 'run', 'read_speed', 'main', 'ratios',
-           'growth_fits', 'plot_growth', 'extend', 'plot_losses']
+           'paper_schedule', 'machine', 'growth_plan', 'large_default', 'run_loss', 'parts', 'run', 'read_speed',
+           'main', 'ratios', 'growth_fits', 'plot_growth', 'extend', 'plot_losses']
 
 # %% ../nbs/13b_speed.ipynb #c006
 def take_turns(candidates: dict, # name -> function without arguments
@@ -302,6 +302,12 @@ def growth_plan() -> list: # arguments of `growth_point`
     return ([dict(axis="particles", particles=m) for m in (10_000, 100_000, 1_000_000)]
             + [dict(axis="marginals", columns=d) for d in (5, 10, 20, 40)] + [dict(axis="rows", rows=n, epochs=0) for n in (10_000, 100_000, 1_000_000, 10_000_000)])
 
+def large_default(dataset: str, particles: int = 100_000, epsilon: float = 2.5) -> dict: # the record
+    "Loss of the default's draws and after each sweep, with the full number of particles."
+    data = load_dataset(dataset)
+    noisy, _ = measure(data.train, data.schema, default_workload(data.schema), Budget(epsilon=epsilon, delta=1e-5), seed=0)
+    return dict(part="large", dataset=dataset, particles=particles, epsilon=epsilon, curve=default_curve(noisy, data.schema, particles)[2])
+
 def run_loss(datasets: tuple, particles: int = 20_000):
     "Curves, then schedules against the goal that the curves give, for each dataset."
     for name in datasets:
@@ -319,6 +325,7 @@ def parts(datasets: tuple = ("diabetes130us", "acs_income_us")) -> dict: # name 
             "start": lambda: itertools.chain.from_iterable(time_start(name) for name in datasets),
             "growth": lambda: (in_new_process("growth_point", **{k: v for k, v in plan.items() if k != "axis"}) | dict(axis=plan["axis"]) for plan in growth_plan()),
             "loss": lambda: run_loss(datasets),
+            "large": lambda: (large_default(name) for name in datasets),
             "million": lambda: [in_new_process("growth_point", columns=40, particles=1_000_000, epochs=1) | dict(part="million")],
             "paper": lambda: (paper_schedule(name) for name in datasets)}
 
@@ -332,8 +339,8 @@ def run(names: list, # parts
     for name in names:
         if name not in what: raise ValueError(f"There is no part named {name!r}: choose from {', '.join(what)}.")
     for record in itertools.chain([machine()], *(what[name]() for name in names)):
-        records.append(record)
-        line = json.dumps(record, default=float)
+        records.append(record | {"load": round(os.getloadavg()[0], 1)} if hasattr(os, "getloadavg") and record["part"] != "machine" else record)
+        line = json.dumps(records[-1], default=float)
         print(line if len(line) < 400 else line[:400] + " …", flush=True)
         if out:
             with open(out, "a") as file: file.write(line + "\n")
