@@ -61,8 +61,8 @@ def main():
     if missing := sorted(expected - completed):
         sys.exit(f"{len(missing)} notebooks were not run: " + ", ".join(missing))
     if tests.returncode: sys.exit("at least one notebook test failed (see above)")
-    if run("python", "-W", "ignore", "-c", "from nbdev.serve import proc_nbs; proc_nbs(force=True)", capture_output=True).returncode:
-        sys.exit("the pages of the site cannot be made: run nbdev_proc_nbs to see why")
+    pages = run("python", "-W", "ignore", "-c", "from nbdev.serve import proc_nbs; proc_nbs(force=True)", capture_output=True)
+    if pages.returncode: sys.exit(f"the pages of the site cannot be made:\n{pages.stderr[-3000:]}")
     print("the pages of the site can be made")
     print(f"{len(expected) - len(skipped)} passed, 0 failed, {len(skipped)} skipped")
 

@@ -85,19 +85,18 @@ def noisy_table(k: int = 32, n: int = 50_000, sigma: float = 15., seed: int = 0)
     return (counts + rng.normal(0, sigma, (k, k))) / n
 
 def time_projection(signed=None, # table of noisy shares, square; `noisy_table()` if None
-                    name: str = "simulated", iterations: int = 1750, timed: int = 100, repeats: int = 7) -> list: # two records: the measure as it is, and balanced to sum 1
+                    name: str = "simulated", iterations: int = 1750, timed: int = 20, repeats: int = 5) -> list: # two records: the measure as it is, and balanced to sum 1
     "Seconds and objective of the paper's projection in torch (scaled), of the same compiled, and of ours; one thread."
     signed, out = noisy_table() if signed is None else signed, []
     points, theta = _cells(len(signed)), directions(2000, 2, 12345)
     for balanced in (False, True):
         v = balance(signed) if balanced else signed
         with use_threads(1):
-            began = time.perf_counter(); project_paper(v, points, iterations=timed, gradient="torch"); slow = (time.perf_counter() - began) * iterations / timed
             began = time.perf_counter(); paper = project_paper(v, points, iterations=iterations); compiled = time.perf_counter() - began
-            ours = take_turns({"ours": lambda: project_fast(v, points, balanced=balanced)}, repeats)["ours"]
+            turns = take_turns({"torch": lambda: project_paper(v, points, iterations=timed, gradient="torch"), "ours": lambda: project_fast(v, points, balanced=balanced)}, repeats)
         value = {who: float(sw1_gradient(w.ravel(), v.ravel(), points, theta)[0]) for who, w in (("paper", paper), ("ours", project_fast(v, points, balanced=balanced)))}
         out.append(dict(part="projection", table=name, balanced=balanced, cells=signed.size, iterations=iterations, timed=timed, threads=1,
-                        seconds={"torch": slow, "numba": compiled, "ours": ours}, objective=value))
+                        seconds={"torch": turns["torch"] * iterations / timed, "numba": compiled, "ours": turns["ours"]}, objective=value))
     return out
 
 def real_table(dataset: str, epsilon: float = 2.5) -> tuple: # noisy shares, name
@@ -392,14 +391,14 @@ def plot_growth(records: list):
     "Seconds and memory against particles, marginals and rows; the exponents in the legend."
     import matplotlib.pyplot as plt
     fits = growth_fits(records)
-    fig, axes = plt.subplots(2, len(fits), figsize=(3.6 * len(fits), 5.4), dpi=80, squeeze=False, height_ratios=[2, 1], sharex="col", layout="constrained")
+    fig, axes = plt.subplots(2, len(fits), figsize=(3.6 * len(fits), 5.8), dpi=80, squeeze=False, height_ratios=[2, 1], sharex="col", layout="constrained")
     for (axis, slopes), (top, low) in zip(fits.items(), axes.T):
         key, label, _ = _AXES[axis]
         points = sorted((r for r in records if r["part"] == "growth" and r.get("axis") == axis), key=lambda r: r[key]); x = [r[key] for r in points]
         for phase, slope in slopes.items():
             top.plot(x, [r["seconds"][phase] for r in points], "o-", ms=3, lw=2 if phase == "total" else 1, color=_COLOURS[phase], label=f"{_LABELS.get(phase, phase)}: {slope:.2f}")
         low.plot(x, [r["peak_mb"] / 1024 for r in points], "o-", ms=3, color="0.4")
-        top.set(xscale="log", yscale="log"); low.set(xlabel=label, ylim=(0, None)); top.legend(fontsize=7, frameon=False, title="phase: exponent", title_fontsize=7)
+        top.set(xscale="log", yscale="log"); low.set(xlabel=label, ylim=(0, None)); top.legend(fontsize=7, frameon=False, title="phase: exponent", title_fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
         for ax in (top, low): ax.spines[["top", "right"]].set_visible(False); ax.tick_params(labelsize=8)
     axes[0, 0].set_ylabel("seconds"); axes[1, 0].set_ylabel("peak memory, GiB")
     return axes
