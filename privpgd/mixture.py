@@ -10,6 +10,7 @@ __all__ = ['Mixture', 'logit_basis', 'margin_prior', 'fit_mixture', 'shrink_cell
 from dataclasses import dataclass
 from itertools import combinations
 import numpy as np
+from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 from .embedding import Embedding
 from .projection import fit_margins, merge, nearest_simplex, quantize, shrink_interaction
@@ -208,6 +209,7 @@ def _check_options(components, ridge, steps, rate):
     if not (np.isfinite(ridge) and ridge >= 0): raise ValueError(f"ridge={ridge} must be a finite number, 0 or more.")
     if not (np.isfinite(rate) and rate > 0): raise ValueError(f"rate={rate} must be a finite, positive number.")
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # the products are small: a second thread waits more than it works
 def fit_mixture(measurements,          # objects with clique, counts, sigma and total
                 schema,                # anything with `names` and `shape`
                 *,
