@@ -23,7 +23,11 @@ setup(
     package_data={"privpgd": ["py.typed", "data/*"]},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
-    extras_require={"dev": cfg["dev_requirements"].split()},
+    extras_require={
+        "baselines": cfg["baselines_requirements"].split(),
+        "engines": cfg["engines_requirements"].split(),
+        "dev": [part for kind in ("dev", "baselines", "engines") for part in cfg[f"{kind}_requirements"].split()],
+    },
     entry_points={
         "console_scripts": cfg["console_scripts"].split(),
         "nbdev": [f"{cfg['lib_name']}={cfg['lib_path']}._modidx:d"],
