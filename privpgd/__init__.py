@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle threads sleep instead of spinning; must be set before torch is loaded
 
 if TYPE_CHECKING:
+    from .baselines import synthesize
+    from .constraints import Penalty, PublicColumns, PublicMarginal, Rule
     from .datasets import load_dataset
     from .marginals import count, measure
     from .metrics import evaluate
     from .particles import descend, refine
     from .privacy import Budget, Ledger
     from .projection import project
+    from .selection import select_and_measure
     from .schema import Boolean, Categorical, Datetime, Numeric, Ordinal, PrivacyWarning, Schema
     from .synthesizer import PrivPGD, generate
 
@@ -22,7 +25,8 @@ _HOME = {
     "PrivacyWarning": "schema", "Schema": "marginals",  # chapter 2 gives Schema its method `learn`
     "Budget": "privacy", "Ledger": "privacy", "count": "marginals", "measure": "marginals", "project": "projection",
     "descend": "particles", "refine": "particles", "PrivPGD": "synthesizer", "generate": "synthesizer",
-    "evaluate": "metrics", "load_dataset": "datasets",
+    "evaluate": "metrics", "load_dataset": "datasets", "select_and_measure": "selection", "synthesize": "baselines",
+    "Penalty": "constraints", "Rule": "constraints", "PublicMarginal": "constraints", "PublicColumns": "constraints",
 }
 __all__ = ["__version__", *_HOME]
 

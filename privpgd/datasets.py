@@ -74,7 +74,7 @@ def _column(spec: dict):
 
 def _schema(entry: dict) -> Schema:
     "The declared schema of an entry."
-    return Schema([_column(c) for c in entry["columns"]])
+    return Schema(tuple(_column(c) for c in entry["columns"]))
 
 # %% ../nbs/11_datasets.ipynb #c018
 def codebook(name: str = "randhie") -> pd.DataFrame:  # one row per column
@@ -113,6 +113,7 @@ _RANDHIE = dict(site="site", coinsurance="coins", year="year", female="female", 
 def _read_randhie() -> tuple[pd.DataFrame, pd.Series]:
     "The twelve columns and the person that each row belongs to."
     spec = importlib.util.find_spec("statsmodels")  # the package need not be imported for one of its files
+    if spec is None or spec.origin is None: raise DatasetError("randhie comes with statsmodels, which is not installed: pip install statsmodels.")
     raw = pd.read_csv(Path(spec.origin).parent / "datasets" / "randhie" / "src" / "randhie.csv")
     frame = pd.DataFrame({new: raw[old] for new, old in _RANDHIE.items()})
     frame["female"] = frame["female"] == 1
@@ -216,7 +217,7 @@ def paper_schema(
         levels = column.integer and high - low + 1 == limit
         columns.append(Numeric(column.name, low, high, bins=limit if levels else paper_edges(low, high, limit, column.integer), integer=column.integer, source="data"))
     warnings.warn("bounds='data' reads the minimum and the maximum of every numeric column from the rows, without noise: for experiments on public tables, not for a release.", PrivacyWarning, stacklevel=3)
-    return Schema(columns)
+    return Schema(tuple(columns))
 
 # %% ../nbs/11_datasets.ipynb #c051
 def _split(frame: pd.DataFrame, groups=None) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -6,6 +6,7 @@
 __all__ = ['line', 'simplex', 'custom', 'Embedding']
 
 # %% ../nbs/03_embedding.ipynb #c002
+from collections.abc import Callable
 import numpy as np
 
 # %% ../nbs/03_embedding.ipynb #c005
@@ -64,6 +65,8 @@ def _column_centres(column, # a column of the schema, or None
 # %% ../nbs/03_embedding.ipynb #c019
 class Embedding:
     "Places of all levels of all columns in the unit cube."
+    embed: Callable[..., np.ndarray]; nearest: Callable[..., np.ndarray]; points: Callable[..., np.ndarray]  # the cells below write them
+
     def __init__(self,
                  schema,             # anything with `names` and `shape`; `columns[j].embed` is read when there
                  line: bool = False, # put every column on the line, as the paper does

@@ -4,7 +4,7 @@
 
 # %% ../nbs/13_experiments.ipynb #c003
 from __future__ import annotations
-import contextlib, glob, hashlib, importlib, itertools, json, math, os, platform, queue, re, signal, subprocess, sys, tempfile, threading, time, uuid, warnings
+import contextlib, functools, glob, hashlib, importlib, itertools, json, math, os, platform, queue, re, signal, subprocess, sys, tempfile, threading, time, uuid, warnings
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Callable, Iterable
@@ -31,9 +31,17 @@ def _paper_preset(frame, schema, epsilon, delta, seed): return _privpgd(frame, s
 def _independent(frame, schema, epsilon, delta, seed): return _privpgd(frame, schema, epsilon, delta, seed, select=1)
 def _real(frame, schema, epsilon, delta, seed): return frame, None
 
-METHODS: dict[str, Callable] = {"privpgd": _privpgd, "privpgd-paper": _paper_preset, "independent": _independent, "real": _real}
+def _combined(frame, schema, epsilon, delta, seed, name: str):
+    "A generator with its usual marginals or, as in \"pgm+aim\", with those that a selector chooses."
+    from privpgd.baselines import method
+    return method(name)(frame, schema, epsilon, delta, seed)
+
+METHODS: dict[str, Callable] = {"privpgd": _privpgd, "privpgd-paper": _paper_preset, "independent": _independent, "real": _real,
+    **{name: functools.partial(_combined, name=name) for name in ("pgm+aim", "pgm+mst", "mop", "gsd", "rap", "gem")}}
 
 # %% ../nbs/13_experiments.ipynb #c008
+_GENERATORS, _SELECTORS = ("privpgd", "pgm", "mop", "gsd", "rap", "gem", "independent"), ("all", "mst", "aim", "mwem")
+
 def find_methods(
     methods: str | Iterable[str] | dict[str, Callable],  # names in `METHODS`, or functions by name
 ) -> dict[str, Callable]:
@@ -41,8 +49,10 @@ def find_methods(
     if isinstance(methods, dict): return dict(methods)
     names = [methods] if isinstance(methods, str) else list(methods)
     for name in names:
-        if name not in METHODS: raise ValueError(f"There is no method named {name!r}: choose from {', '.join(METHODS)}.")
-    return {name: METHODS[name] for name in names}
+        if name in METHODS: continue
+        if not re.fullmatch(rf"({'|'.join(_GENERATORS)})\+({'|'.join(_SELECTORS)})", name):
+            raise ValueError(f"There is no method named {name!r}: choose from {', '.join(METHODS)}, or join one of {', '.join(_GENERATORS)} and one of {', '.join(_SELECTORS)} with a plus.")
+    return {name: METHODS.get(name) or functools.partial(_combined, name=name) for name in names}
 
 # %% ../nbs/13_experiments.ipynb #c011
 def noise_facts(
@@ -74,7 +84,7 @@ def make_jobs(
     bounds: str = "declared",  # argument of `load_dataset`
 ) -> list[dict]:
     "Every combination, seeds outermost; `real` has no budget and comes once for each seed."
-    jobs = {}
+    jobs: dict[str, dict] = {}
     for seed, dataset, epsilon, method in itertools.product(seeds, datasets, epsilons, methods):
         spends = method != "real"
         job = dict(dataset=dataset, method=method, epsilon=float(epsilon) if spends else None, delta=float(delta) if spends else None,
@@ -233,7 +243,8 @@ def _said(caught: list) -> list[str]: return list(dict.fromkeys(" ".join(str(w.m
 def _load(order: dict) -> tuple[Data, dict]:
     "The job's data, and what a line says about them."
     job = order["job"]; data = order["data"] or load_dataset(job["dataset"], bounds=job["bounds"])
-    if job["method"] in METHODS and job["method"] != "real": importlib.import_module("privpgd.synthesizer")  # before the clock starts
+    known = job["method"] in METHODS or "+" in job["method"]  # their rooms open before the clock starts
+    if known and job["method"] != "real": importlib.import_module("privpgd.baselines" if "+" in job["method"] or job["method"] in _GENERATORS[2:-1] else "privpgd.synthesizer")
     return data, dict(rows=len(data.train), columns=len(data.schema.names), source=data.source, bounds_from=data.bounds)
 
 def _work(order: dict, tell: Callable) -> None:
@@ -285,6 +296,7 @@ def _start(order: dict, threads: int, errors) -> subprocess.Popen:
     child = subprocess.Popen([sys.executable, "-c", "from privpgd.experiments import _child; _child()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              stderr=errors, start_new_session=True, env={**os.environ, **cores, "PYTHONPATH": paths})
     text = cloudpickle.dumps(order)
+    assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError): child.stdin.write(len(text).to_bytes(8, "big") + text); child.stdin.flush()
     return child
 
@@ -292,7 +304,7 @@ def _end(child: subprocess.Popen) -> int:
     "End a child and what it started; its exit code."
     with contextlib.suppress(ProcessLookupError, PermissionError): os.killpg(child.pid, signal.SIGKILL) if hasattr(os, "killpg") else child.kill()
     code = child.wait()
-    with contextlib.suppress(BrokenPipeError): child.stdin.close()
+    with contextlib.suppress(BrokenPipeError): child.stdin and child.stdin.close()
     return code
 
 # %% ../nbs/13_experiments.ipynb #c049
@@ -310,7 +322,9 @@ def _over(told: dict, time_limit: float | None, memory_limit: float | None) -> d
 
 def _watch(child: subprocess.Popen, time_limit: float | None, memory_limit: float | None, stopped: Callable) -> dict:
     "What the child tells until it ends, or until its method exceeds a limit."
-    told, heard, began, silent = {"phase": "start"}, queue.Queue(), math.inf, 0
+    told: dict[str, Any] = {"phase": "start"}
+    heard: queue.Queue = queue.Queue()
+    began, silent = math.inf, 0
     threading.Thread(target=_listen, args=(child.stdout, heard), daemon=True).start()
     while told["phase"] != "done":
         if stopped(): return told | dict(status="stopped")
@@ -465,7 +479,7 @@ def paper_table(
     metrics: Iterable[str] = PAPER_METRICS,  # the columns
 ) -> pd.DataFrame:  # index dataset, source ("ours" or "paper"), method; columns (metric, mean), (metric, std), (downstream, real), (runs, ok), (runs, trouble)
     "One of the paper's tables with our rows in it, as numbers; `render_table` makes it readable."
-    metrics = list(metrics); means = summary(results, metrics); rows = {}
+    metrics = list(metrics); means = summary(results, metrics); rows: dict = {}
     datasets = list(dict.fromkeys(results.loc[results["epsilon"] == epsilon, "dataset"])); printed = _paper_rows(datasets, epsilon, metrics) if paper else {}
     for dataset in datasets:
         base = means[("downstream", "mean")].get((dataset, math.inf, "real"), math.nan) if "downstream" in metrics else math.nan
@@ -593,7 +607,7 @@ def plot_ratios(
         wide = min(len(metrics), 2); high = -(-len(metrics) // wide)
         _, axes = plt.subplots(high, wide, figsize=(4.6 * wide, 2.5 * high + 0.6), dpi=90, squeeze=False, layout="constrained")
         for ax in axes.flat[len(metrics):]: ax.axis("off")
-    axes = np.ravel(axes); labels = {}; order = [m + " (paper)" * (s == "paper") for s in _STYLE for m in _STYLE[s]]
+    axes = np.ravel(axes); labels: dict = {}; order = [m + " (paper)" * (s == "paper") for s in _STYLE for m in _STYLE[s]]
     for ax, metric, part in zip(axes, metrics, parts):
         _plot_panel(ax, part, datasets, cut); ax.set_title(_TITLES.get(metric, metric), fontsize=9); ax.tick_params(axis="y", labelsize=8)
         labels |= {label: handle for handle, label in zip(*ax.get_legend_handles_labels()) if label not in labels}

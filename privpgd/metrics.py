@@ -11,6 +11,7 @@ import numba as nb
 import numpy as np
 import pandas as pd
 from .schema import Schema
+from .sources import codes_of
 
 # %% auto #0
 __all__ = ['METRICS', 'as_codes', 'PairTables', 'pair_tables', 'total_variation', 'sliced_w1', 'covariance_matrix',
@@ -20,12 +21,12 @@ __all__ = ['METRICS', 'as_codes', 'PairTables', 'pair_tables', 'total_variation'
 
 # %% ../nbs/10_metrics.ipynb #c006
 def as_codes(
-    table,  # a data frame, or an (n, d) integer array of codes
+    table,  # a table of any sort, or an (n, d) integer array of codes
     schema: Schema,  # public facts about the columns
     name: str = "table",  # how error messages call it
 ) -> np.ndarray:  # (n, d) int32
     "The codes of a table."
-    codes = table if isinstance(table, np.ndarray) else schema.encode(table)
+    codes = table if isinstance(table, np.ndarray) else codes_of(table, schema)
     if codes.ndim != 2 or codes.shape[1] != len(schema.shape) or not len(codes):
         raise ValueError(f"{name} has shape {codes.shape}; give at least one row and the {len(schema.shape)} columns of the schema.")
     if codes.dtype.kind not in "iu": raise ValueError(f"{name} is an array of {codes.dtype}; give a data frame or an integer array of codes.")
@@ -295,8 +296,8 @@ def _extra(a, b, c, shape, p, q, out, seed) -> dict:
 
 # %% ../nbs/10_metrics.ipynb #c065
 def evaluate(
-    real,  # the real table: a data frame or codes
-    synth,  # the synthetic table: a data frame or codes
+    real,  # the real table: of any sort (frame, files, query, cluster), or codes
+    synth,  # the synthetic table: the same
     schema: Schema,  # public facts about the columns
     test=None,  # real rows that no method has seen, for the downstream error
     target: str | None = None,  # the column that the downstream task predicts
@@ -315,7 +316,7 @@ def evaluate(
     if extras: _extra(a, b, c, tuple(schema.shape), p, q, out, seed)
     return pd.DataFrame({"metric": list(out), "value": list(out.values())})
 
-# %% ../nbs/10_metrics.ipynb #c077
+# %% ../nbs/10_metrics.ipynb #c079
 def _tick(label: str) -> str:
     "A short text below a bar: the lower end of a bin, or the first letters of a level."
     return "missing" if label == "(missing)" else label.lstrip("[").split(",")[0].split(" to ")[0][:10]
@@ -345,7 +346,7 @@ def plot_marginals(
         if number == 0: ax.legend(fontsize=6, frameon=False, handlelength=1, borderaxespad=0)
     return axes
 
-# %% ../nbs/10_metrics.ipynb #c079
+# %% ../nbs/10_metrics.ipynb #c081
 def plot_pair_errors(
     real,  # the real table: a data frame or codes
     synth,  # the synthetic table

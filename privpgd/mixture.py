@@ -7,8 +7,10 @@ __all__ = ['Mixture', 'logit_basis', 'margin_prior', 'fit_mixture', 'shrink_cell
            'mixture_tables']
 
 # %% ../nbs/05b_mixture.ipynb #c002
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
+from typing import ClassVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
@@ -22,6 +24,7 @@ class Mixture:
     names: tuple               # column names, d of them
     shape: tuple               # number of levels of each
     probabilities: np.ndarray  # (K, sum of shape): each row holds one distribution for every column, side by side
+    draw: ClassVar[Callable[..., np.ndarray]]  # the next cell writes it
 
     def block(self, name: str) -> np.ndarray: # (K, k_j)
         "The K distributions of one column."
@@ -103,20 +106,20 @@ def margin_prior(share,        # (k,) noisy shares of the levels
                  roughness: tuple = _ROUGHNESS, # values to choose from
                  ) -> tuple: # (k, k) basis, (k,) weights of its rows, roughness
     "Prior of a column's shared logits, with the roughness of largest evidence, and where to start in it."
-    y, s, best = np.asarray(share, dtype=np.float64), min(max(float(noise), 1e-6), 1.), None
+    y, s, (linear, smooth, length) = np.asarray(share, dtype=np.float64), min(max(float(noise), 1e-6), 1.), _SHARED
+    tried = []
     for rough in roughness:
-        linear, smooth, length = _SHARED
         basis = logit_basis(places, linear, smooth, rough, length)
         phi, evidence = _fit_margin(y, s, basis.astype(np.float64))
-        if best is None or evidence > best[0]: best = evidence, basis, phi, rough
-    return best[1:]
+        tried.append((evidence, basis, phi, rough))
+    return max(tried, key=lambda fit: fit[0])[1:]
 
 # %% ../nbs/05b_mixture.ipynb #c023
 def _marginals(merged, # dict clique -> (table of shares, noise of one share)
                order: int, # number of columns
                ) -> dict: # clique -> (table of shares, precision)
     "All margins of that order of the measured tables, averaged by inverse variance."
-    sums = {}
+    sums: dict = {}
     for clique, (table, noise) in merged.items():
         for axes in combinations(range(len(clique)), order):
             copy = table.sum(axis=tuple(b for b in range(table.ndim) if b not in axes))
@@ -197,7 +200,8 @@ def _start(problem, embedding, components: int, rng) -> tuple: # theta (K, S), p
         j = problem.names.index(name)
         s = problem.slices[j]
         if j in paired: theta[:, s] = rng.normal(0, .3, (components, problem.shape[j]))
-        problem.shared[j], phi[s], rough = margin_prior(*problem.margins[name], embedding.centres[j])
+        (share, noise) = problem.margins[name]
+        problem.shared[j], phi[s], rough = margin_prior(share, noise, embedding.centres[j])
         rate[s] = 1 / max(1., rough)
     return theta, phi, rate
 

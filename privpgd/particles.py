@@ -146,7 +146,7 @@ def _exact_target(table: np.ndarray,  # probabilities
 # %% ../nbs/06_particles.ipynb #c036
 def _bank_size(n_tables: int, n_directions: int, limit: int = 2**28) -> tuple:
     "How many combs, and quantiles a direction, so that all banks stay below `limit` bytes."
-    size = 2048
+    size = 8192
     while size > 256 and 4 * size * n_tables * n_directions > limit: size //= 2
     return int(np.clip(limit // (4 * size * n_tables * n_directions), 1, 4)), size
 
@@ -250,7 +250,21 @@ class Transport:
                 move = move * (kept if isinstance(z, np.ndarray) else torch.as_tensor(kept, device=z.device))
             z[c] = (z[c] - move).clip(0, 1)
 
-# %% ../nbs/06_particles.ipynb #c055
+# %% ../nbs/06_particles.ipynb #c053
+def _penalty_curvature(penalty: Callable, z, grad) -> float: # (D, m) particles and the penalty's gradient there
+    "Second derivative of the penalty along its gradient, never negative."
+    size = float((grad * grad).sum())
+    if size == 0: return 0.
+    shift = grad * (1e-3 * math.sqrt(math.prod(z.shape) / size))
+    change = _penalty_gradient(penalty, z + shift)[1] - grad
+    return max(float((change * shift).sum()) / float((shift * shift).sum()), 0.)
+
+def _brake(grad, curvature: np.ndarray, lr: float, most: float = .05) -> float: # gradient of the penalty's part, (touched, m)
+    "Factor that keeps the penalty's part of a step short."
+    squares = np.array([float((g * g).mean()) for g in grad])
+    return min(1., most / (lr * math.sqrt(float((squares / curvature**2).mean())) + 1e-12))
+
+# %% ../nbs/06_particles.ipynb #c058
 _OPTIMIZERS = {"sparse-adam": dict(lr=.1, decay=.75, mask=.8), "transport": dict(lr=1.5, decay=1., mask=0.)}
 
 def _check_settings(n_particles, epochs, batch_size, n_directions, mask, lr, step, gradient, optimizer, penalty, penalty_weight):
@@ -270,7 +284,7 @@ def _device(device: str):
     if device == "auto": return torch.device("cuda") if torch.cuda.is_available() else None
     return None if device == "cpu" else torch.device("cpu" if device == "torch" else device)
 
-# %% ../nbs/06_particles.ipynb #c057
+# %% ../nbs/06_particles.ipynb #c060
 def _targets(checked: list, embedding: Embedding, m: int, gradient: str, n_directions: int, rng: np.random.Generator, device) -> tuple:
     "The target functions, and the coordinates of each."
     points = [embedding.points(clique) for clique, _, _ in checked]
@@ -278,8 +292,8 @@ def _targets(checked: list, embedding: Embedding, m: int, gradient: str, n_direc
     else: out = [_histogram_target(t, p, n_directions, *_bank_size(len(checked), n_directions), rng, device) for (_, _, t), p in zip(checked, points)]
     return out, [embedding.slice(clique) for clique, _, _ in checked]
 
-# %% ../nbs/06_particles.ipynb #c060
-def _epoch(z, grad, targets: list, dims: list, optimizer, lr: float, batch_size: int, mask: float, penalty, weight: float, rng, work) -> tuple:
+# %% ../nbs/06_particles.ipynb #c063
+def _epoch(z, grad, targets: list, dims: list, optimizer, lr: float, batch_size: int, mask: float, penalty, weight: float, rng, work, held=()) -> tuple:
     "All batches of one epoch, in place; returns the sum of the losses and the mean penalty."
     loss, scores, everything = 0., [], np.arange(len(z))
     for batch in _batches(len(targets), batch_size, rng):
@@ -289,15 +303,19 @@ def _epoch(z, grad, targets: list, dims: list, optimizer, lr: float, batch_size:
             value, g = targets[s](z[dims[s]].T, rng, work)
             grad[dims[s]] += g.T
             loss += value
+        last = optimizer.curvature(z.shape, [dims[s] for s in batch]) if isinstance(optimizer, Transport) else 100. * z.shape[1]
         if penalty is not None:
             score, g = _penalty_gradient(penalty, z)
+            if isinstance(optimizer, Transport):
+                if not scores: stiff = max(weight, 0.) * _penalty_curvature(penalty, z, g)
+                last = np.where(last > 0, last + stiff, 0)
+                g = g * _brake(weight * g[touched], last[touched], lr)
             grad[touched] += weight * g[touched]
             scores.append(score)
-        last = optimizer.curvature(z.shape, [dims[s] for s in batch]) if isinstance(optimizer, Transport) else 100. * z.shape[1]
-        optimizer.step(z, grad, touched, lr, mask, rng, last)
+        optimizer.step(z, grad, np.setdiff1d(touched, held) if len(held) else touched, lr, mask, rng, last)
     return loss, float(np.mean(scores)) if scores else 0.
 
-# %% ../nbs/06_particles.ipynb #c063
+# %% ../nbs/06_particles.ipynb #c066
 @contextmanager
 def _threads(m: int, # number of particles
              least: int = 20_000): # below it one thread is enough
@@ -307,8 +325,8 @@ def _threads(m: int, # number of particles
     try: yield
     finally: nb.set_num_threads(before)
 
-# %% ../nbs/06_particles.ipynb #c066
-def _run(z, targets: list, dims: list, optimizer: str, n_directions: int, rates: list, batch_size: int, mask: float, penalty, weight: float, rng, verbose: bool, history, callback):
+# %% ../nbs/06_particles.ipynb #c069
+def _run(z, targets: list, dims: list, optimizer: str, n_directions: int, rates: list, batch_size: int, mask: float, penalty, weight: float, rng, verbose: bool, history, callback, held=()):
     "All epochs, in place."
     compiled = isinstance(z, np.ndarray)
     grad = np.zeros_like(z) if compiled else torch.zeros_like(z)
@@ -316,13 +334,13 @@ def _run(z, targets: list, dims: list, optimizer: str, n_directions: int, rates:
     work, began = Workspace() if compiled else None, time.perf_counter()
     with tqdm(total=len(rates), desc="descend", unit="epoch", disable=not verbose) as bar:
         for e, lr in enumerate(rates):
-            loss, score = _epoch(z, grad, targets, dims, stepper, lr, batch_size, mask, penalty, weight, rng, work)
+            loss, score = _epoch(z, grad, targets, dims, stepper, lr, batch_size, mask, penalty, weight, rng, work, held)
             bar.update(); bar.set_postfix(loss=f"{loss:.2e}", refresh=False)
             if history is not None:
                 history.append(dict(epoch=e + 1, loss=loss, penalty=score, lr=lr, seconds=time.perf_counter() - began))
             if callback is not None and callback(e + 1, z.T if compiled else z.T.cpu().numpy()): break
 
-# %% ../nbs/06_particles.ipynb #c069
+# %% ../nbs/06_particles.ipynb #c072
 def descend(tables: dict,                 # clique -> probability array
             schema,                       # anything with `names` and `shape`
             n_particles: int = 100_000,   # number of particles m
@@ -340,6 +358,7 @@ def descend(tables: dict,                 # clique -> probability array
             gradient: str = "exact",      # "exact": the paper's; "histogram": faster
             optimizer: str = "sparse-adam", # "sparse-adam": the paper's; "transport": steps of natural size
             embedding: Embedding | None = None, # made from the schema by default
+            held: Sequence = (),          # names of columns whose coordinates stay where they start
             seed=None,                    # int, numpy Generator or None
             device: str = "auto",         # "auto", "cpu" (compiled), "torch" or a torch device
             verbose: bool = True,         # progress bar
@@ -354,13 +373,13 @@ def descend(tables: dict,                 # clique -> probability array
     z = _start(start, tables, schema, embedding, int(n_particles), rng)
     z = z if device is None else torch.as_tensor(z, device=device)
     if penalty is not None: _penalty_gradient(penalty, z)
-    rates = [lr * decay**(e // step) for e in range(int(epochs))]
+    rates, fixed = [lr * decay**(e // step) for e in range(int(epochs))], embedding.slice(tuple(held)) if len(held) else ()
     with _threads(n_particles):
         run = _targets(checked if epochs else [], embedding, int(n_particles), gradient, n_directions, rng, device)
-        if epochs: _run(z, *run, optimizer, n_directions, rates, batch_size, mask, penalty, penalty_weight, rng, verbose, history, callback)
+        if epochs: _run(z, *run, optimizer, n_directions, rates, batch_size, mask, penalty, penalty_weight, rng, verbose, history, callback, fixed)
     return (z if device is None else z.cpu().numpy()).T
 
-# %% ../nbs/06_particles.ipynb #c088
+# %% ../nbs/06_particles.ipynb #c093
 def plot_history(history: Sequence,  # dicts with `epoch` and `loss`, or `sweep` and `objective`
                  ax=None,            # axes to draw on, the current ones by default
                  **options,          # passed to plot, such as label
@@ -373,7 +392,7 @@ def plot_history(history: Sequence,  # dicts with `epoch` and `loss`, or `sweep`
     ax.set(xlabel=x, ylabel=y, yscale="log")
     return ax
 
-# %% ../nbs/06_particles.ipynb #c100
+# %% ../nbs/06_particles.ipynb #c105
 def objective(codes: np.ndarray,      # (m, d) integer codes
               tables: dict,           # clique -> array
               schema,                 # anything with `names` and `shape`
@@ -387,7 +406,7 @@ def objective(codes: np.ndarray,      # (m, d) integer codes
         total += weights.get(clique, 1.) * float(gap @ gap) / 2
     return total
 
-# %% ../nbs/06_particles.ipynb #c105
+# %% ../nbs/06_particles.ipynb #c110
 def _plan(j: int,          # column
           tables: list,    # (columns, array) pairs
           shape: tuple,    # levels of each column
@@ -403,7 +422,7 @@ def _plan(j: int,          # column
         lines.append(block); base.append(at); ptr.append(len(others)); at += len(block)
     return np.concatenate(lines), *(np.array(a, np.int64) for a in (base, ptr, others, strides))
 
-# %% ../nbs/06_particles.ipynb #c108
+# %% ../nbs/06_particles.ipynb #c113
 @nb.njit(cache=True)
 def _subtract_counts(codes, j, lines, base, ptr, others, strides):
     "Subtracts from the lines of column j the counts of the codes."
@@ -415,12 +434,14 @@ def _subtract_counts(codes, j, lines, base, ptr, others, strides):
             counts[r, codes[p, j]] += 1
     lines -= counts
 
-# %% ../nbs/06_particles.ipynb #c111
+# %% ../nbs/06_particles.ipynb #c116
+_FLAT = np.zeros((0, 1, 1), np.float32), np.zeros(0)    # no penalty: no slope, no bend
+
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _sweep_column(codes, j, lines, base, ptr, others, strides, weight, moving, threshold, z, centres, nu, seed):
+def _sweep_column(codes, j, lines, base, ptr, others, strides, weight, moving, threshold, z, centres, nu, tilt, bend, seed):
     "Visits all particles in one column; returns the number of moves."
     tables, k = len(base), lines.shape[1]
-    rows, gain, moved = np.empty(tables, np.uintp), np.empty(k, np.float32), 0
+    rows, gain, moved, shift = np.empty(tables, np.uintp), np.empty(k, np.float32), 0, np.zeros(len(tilt))
     np.random.seed(seed)
     for p in range(len(codes)):
         for t in range(tables):
@@ -431,6 +452,9 @@ def _sweep_column(codes, j, lines, base, ptr, others, strides, weight, moving, t
         if nu > 0:
             for c in range(k):
                 for a in range(centres.shape[1]): gain[c] -= nu * (centres[c, a] - z[p, a])**2
+        for f in range(len(tilt)):
+            pull = np.float32(1 + bend[f] * shift[f])
+            for c in range(k): gain[c] -= pull * tilt[f, p, c]
         for t in range(tables):
             r, w = rows[t], weight[t]
             for c in range(k): gain[c] += w * lines[r, c]
@@ -441,11 +465,12 @@ def _sweep_column(codes, j, lines, base, ptr, others, strides, weight, moving, t
             best = np.random.randint(k)
             while gain[best] != top: best = (best + 1) % k
             codes[p, j] = best; moved += 1
+            for f in range(len(tilt)): shift[f] += tilt[f, p, best] - tilt[f, p, b]
             for t in range(moving):
                 lines[rows[t], b] += 1; lines[rows[t], best] -= 1
     return moved
 
-# %% ../nbs/06_particles.ipynb #c115
+# %% ../nbs/06_particles.ipynb #c120
 def _value(number, clique: tuple, default: float = 0.) -> float:
     "The clique's own number, out of a number for all or a dict."
     return float(number.get(clique, default)) if isinstance(number, dict) else float(number)
@@ -461,7 +486,7 @@ def _threshold(cliques: list,  # the cliques that hold the column
     s = [_value(price, c) * v * _value(sigma, c) for c, v in zip(cliques, w)]
     return sum(w) + ratio * math.sqrt(2 * sum(v * v for v in s))
 
-# %% ../nbs/06_particles.ipynb #c118
+# %% ../nbs/06_particles.ipynb #c123
 _WALL = np.float32(1e30)
 
 def _refine_inputs(codes, tables: dict, schema, sigma, total, weights, price, distance_price, forbidden) -> tuple:
@@ -482,7 +507,7 @@ def _refine_inputs(codes, tables: dict, schema, sigma, total, weights, price, di
     if stray: raise ValueError(f"weights names clique {stray[0]}, which has no table; use the same cliques in both.")
     return codes, checked, rules
 
-# %% ../nbs/06_particles.ipynb #c121
+# %% ../nbs/06_particles.ipynb #c126
 def _refine_columns(checked: list, rules: list, shape: tuple, m: int, weights: dict, price, sigma, ratio: float) -> dict:
     "For every column that a table or a rule holds: lines, where to find them, weights, number of moving tables, threshold."
     out, stack = {}, [(c, m * t) for _, c, t in checked] + [(c, -f) for _, c, f in rules]
@@ -496,21 +521,34 @@ def _refine_columns(checked: list, rules: list, shape: tuple, m: int, weights: d
     return out
 
 def _places(codes: np.ndarray, schema, particles, distance_price: float, embedding) -> tuple:
-    "Positions to stay near and the levels' centres, one pair of arrays a column; dummies without a distance price."
-    if not distance_price: return ([np.zeros((1, 1), np.float32)] * codes.shape[1],) * 2
+    "Positions to stay near and the levels' centres, one pair of arrays a column; dummy positions without a distance price."
     embedding = embedding or Embedding(schema)
+    if not distance_price: return [np.zeros((1, 1), np.float32)] * codes.shape[1], [np.ascontiguousarray(c, np.float32) for c in embedding.centres]
     z = np.asarray(embedding.embed(codes) if particles is None else particles, np.float32)
     if z.shape != (len(codes), embedding.dim):
         raise ValueError(f"particles has shape {z.shape} but {len(codes)} rows in {embedding.dim} dimensions are refined; make them agree.")
     return [np.ascontiguousarray(z[:, s]) for s in embedding.columns], [np.ascontiguousarray(c, np.float32) for c in embedding.centres]
 
-def _visit_column(codes, j: int, lines, where: list, weight, moving: int, threshold, z, centres, distance_price: float, seed: int) -> int:
+def _tilt(penalties: list, codes, order, j: int, embedding: Embedding) -> tuple: # (P, m, k) costs, (P,) bends
+    "What each level of column j would do to weight * m * penalty, row by row, and how that changes along the way, for each (penalty, weight)."
+    z, m, costs, bends = np.empty((len(codes), embedding.dim), np.float32), len(codes), [], []
+    z[order] = embedding.embed(codes)
+    for penalty, weight in penalties:
+        if hasattr(penalty, "effects"): cost, bend = penalty.effects(z, j)
+        else:
+            g = _penalty_gradient(penalty, np.ascontiguousarray(z.T))[1]
+            bend = _penalty_curvature(penalty, np.ascontiguousarray(z.T), g) / (float((g.astype(np.float64)**2).sum()) + 1e-300)
+            cost = g[embedding.columns[j]].T @ embedding.centres[j].T
+        costs.append((weight * m) * cost[order]); bends.append(bend / (weight * m))
+    return np.ascontiguousarray(costs, np.float32), np.array(bends)
+
+def _visit_column(codes, j: int, lines, where: list, weight, moving: int, threshold, z, centres, distance_price: float, tilt, bend, seed: int) -> int:
     "One sweep over one column, in place; returns the number of moves."
     work, (base, *rest) = lines.copy(), where
     _subtract_counts(codes, j, work, base[:moving], *rest)
-    return _sweep_column(codes, j, work, base, *rest, weight, moving, threshold, z, centres, np.float32(distance_price), seed)
+    return _sweep_column(codes, j, work, base, *rest, weight, moving, threshold, z, centres, np.float32(distance_price), tilt, bend, seed)
 
-# %% ../nbs/06_particles.ipynb #c124
+# %% ../nbs/06_particles.ipynb #c129
 def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
            tables: dict,                  # clique -> array, the targets as shares
            schema,                        # anything with `names` and `shape`
@@ -522,30 +560,36 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
            distance_price: float = 0.,    # price of one unit of squared distance from `particles`
            particles: np.ndarray | None = None, # (m, D) places to stay near, the given codes' own by default
            forbidden: dict | None = None, # clique -> boolean array, true where no row may go
+           held: Sequence = (),           # names of columns that keep their codes
+           penalty: Callable | Sequence | None = None, # torch function, (m, D) particles -> scalar; or several
+           penalty_weight: float | Sequence = 0., # kappa, one for each: what one unit of m times the penalty is worth, in the objective's units
            sweeps: int = 5,               # at most this many visits of each entry
            seed=None,                     # int, numpy Generator or None
-           embedding: Embedding | None = None, # needed with a distance price, made from the schema by default
+           embedding: Embedding | None = None, # needed with a distance price or a penalty, made from the schema by default
            history: list | None = None,   # receives dict(sweep, moved, objective, seconds)
            ) -> np.ndarray: # (m, d) int32 codes
     "Exact coordinate descent on the codes towards the tables."
     codes, checked, rules = _refine_inputs(codes, tables, schema, sigma, total, weights, price, distance_price, forbidden)
     rng, m, shape, weights = np.random.default_rng(seed), len(codes), tuple(map(int, schema.shape)), weights or {}
     columns = _refine_columns(checked, rules, shape, m, weights, price, sigma, m / total if total else 0.)
+    embedding = embedding or Embedding(schema)
     z, centres = _places(codes, schema, particles, distance_price, embedding)
+    for j in embedding.index(tuple(held)): columns.pop(j, None)
+    pulls = [(f, w) for f, w in (zip(penalty, penalty_weight) if isinstance(penalty, (list, tuple)) else [(penalty, penalty_weight)]) if f is not None and w > 0]
     order, began = np.arange(m), time.perf_counter()
     for sweep in range(sweeps):
         shuffle, moved = rng.permutation(m), 0
         codes, order, z = codes[shuffle], order[shuffle], [a[shuffle] if len(a) == m else a for a in z]
         for j in rng.permutation(list(columns)):
-            moved += _visit_column(codes, j, *columns[j], z[j], centres[j], distance_price, int(rng.integers(2**31)))
+            tilt = _tilt(pulls, codes, order, j, embedding) if pulls else _FLAT
+            moved += _visit_column(codes, j, *columns[j], z[j], centres[j], distance_price, *tilt, int(rng.integers(2**31)))
         if history is not None:
-            history.append(dict(sweep=sweep + 1, moved=int(moved), objective=objective(codes, tables, schema, weights),
-                                seconds=time.perf_counter() - began))
+            history.append(dict(sweep=sweep + 1, moved=int(moved), objective=objective(codes, tables, schema, weights), seconds=time.perf_counter() - began))
         if not moved: break
     out = np.empty_like(codes); out[order] = codes
     return out
 
-# %% ../nbs/06_particles.ipynb #c138
+# %% ../nbs/06_particles.ipynb #c145
 def plot_marginal(table: np.ndarray, # one-way or two-way table
                   ax=None,           # axes to draw on, the current ones by default
                   title: str = "",   # title

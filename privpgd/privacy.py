@@ -132,9 +132,11 @@ def zcdp_rho(
     epsilon: float,  # the epsilon of the promise
     delta: float,  # the delta of the promise
 ) -> float:
-    "The largest rho whose conversion stays within (epsilon, delta)."
+    "The largest rho whose conversion stays within (epsilon, delta); 0 if there is none."
     gap = lambda log_rho: zcdp_epsilon(math.exp(log_rho), delta) - epsilon
-    return math.exp(brentq(gap, math.log(1e-16), math.log(epsilon), xtol=1e-12))
+    low, high = math.log(1e-100), math.log(epsilon)
+    while gap(high) <= 0: high += 1.0  # a tiny epsilon next to a large delta allows more than epsilon
+    return math.exp(brentq(gap, low, high, xtol=1e-12)) if gap(low) < 0 else 0.0
 
 # %% ../nbs/01_privacy.ipynb #c024
 def discrete_gaussian_pmf(
@@ -482,7 +484,7 @@ def _lines(entries: Sequence[Entry]) -> list[tuple[str, str, int, float, float]]
     "Entries of one kind joined: label, noise in words, how many, share of the total, delta of their own."
     total, kinds = sum(map(_rho, entries)), {}
     for e in entries:
-        kinds.setdefault((e.what, len(e.columns), e.mechanism, e.delta, e.seeded), []).append(e)
+        kinds.setdefault((e.what.split(" (")[0], len(e.columns), e.mechanism, e.delta, e.seeded), []).append(e)
     lines = []
     for (what, n, *_, seeded), group in kinds.items():
         label = what if n == 0 else f"{what} of {', '.join(group[0].columns)}" if len(group) == 1 and n < 3 else f"{what} of {n} column{'s' * (n > 1)}"
@@ -500,7 +502,7 @@ def guess_rate(
 
 # %% ../nbs/01_privacy.ipynb #c085
 class Ledger:
-    "A budget and all that was spent of it; (epsilon, delta) is for widths planned beforehand, to choose them after looking use Budget(rho=…)."
+    "A budget and all that was spent of it; for widths planned beforehand, or with adaptive=True for widths chosen after looking."
 
     def __init__(
         self,
@@ -508,24 +510,27 @@ class Ledger:
         neighbors: str = "replace",  # "replace" or "add-remove"
         seeded: bool = False,  # noise comes from a seed: for experiments, not for release
         entries: Iterable[Entry] = (),  # what is spent already
+        adaptive: bool = False,  # widths may be chosen after looking: the account is a zCDP filter
     ):
         if not isinstance(budget, Budget):
             raise ValueError(f"budget = {budget!r} is not a Budget: give Budget(epsilon=…, delta=…) or Budget(rho=…).")
-        self._budget, self._neighbors, self._seeded, self._entries = budget, _check_neighbors(neighbors), bool(seeded), ()
+        self._budget, self._neighbors, self._seeded, self._adaptive, self._entries = budget, _check_neighbors(neighbors), bool(seeded), bool(adaptive), ()
         self.spend(entries)
 
     budget = property(lambda self: self._budget, doc="The most that may be spent.")
     neighbors = property(lambda self: self._neighbors, doc='"replace" or "add-remove".')
     entries = property(lambda self: self._entries, doc="What was spent, a tuple of frozen entries.")
+    adaptive = property(lambda self: self._adaptive, doc="True if the account is a zCDP filter, for widths chosen after looking.")
     seeded = property(lambda self: self._seeded or any(e.seeded for e in self._entries), doc="True if not for release.")
     delta = property(lambda self: self._budget.delta or 1e-5, doc="The delta at which epsilon is read off.")
-    epsilon = property(lambda self: composed_epsilon(self._entries, self.delta), doc="Tight epsilon of everything spent, for planned widths.")
+    epsilon = property(lambda self: self.epsilon_at(self.delta), doc="Epsilon of everything spent: tight for planned widths, by zCDP if adaptive.")
     rho = property(lambda self: composed_rho(self._entries), doc="zCDP of everything spent.")
     spent = property(lambda self: self.epsilon if self._budget.rho is None else self.rho, doc="The total, in the budget's currency.")
     remaining = property(lambda self: max(0.0, (self._budget.epsilon or self._budget.rho) - self.spent), doc="Budget minus total.")
+    rho_left = property(lambda self: _rho_left(self), doc="zCDP that is left for widths chosen along the way.")
     meaning = property(lambda self: _meaning(self), doc="The promise in plain words.")
 
-    def epsilon_at(self, delta: float) -> float: return composed_epsilon(self._entries, delta)
+    def epsilon_at(self, delta: float) -> float: return (_filter_epsilon if self._adaptive else composed_epsilon)(self._entries, delta)
 
     def spend(self, entries: Entry | Iterable[Entry], neighbors: str | None = None) -> None:
         "Write the entries if they fit in what is left, otherwise raise BudgetError and write nothing."
@@ -546,14 +551,40 @@ def _afford(ledger: Ledger, entries: Entry | Iterable[Entry], neighbors: str | N
     if neighbors is not None and _check_neighbors(neighbors) != ledger.neighbors:
         raise ValueError(f'The ledger counts "{ledger.neighbors}" neighbours and the request "{neighbors}": use one kind throughout.')
     both, budget = (*ledger.entries, *new), ledger.budget
-    total = composed_rho(both) if budget.rho is not None else composed_epsilon(both, budget.delta)
+    account = _filter_epsilon if ledger.adaptive else composed_epsilon
+    total = composed_rho(both) if budget.rho is not None else account(both, budget.delta)
     if new and not total <= (budget.rho or budget.epsilon) * (1 + 1e-9):  # written so that not-a-number is refused
         name = "rho" if budget.rho is not None else "epsilon"
         raise BudgetError(f"Spending on {new[0].what!r} would bring the total to {name} = {total:.4g}, above the budget of {budget}: "
                           "add more noise, measure less, or grant a larger budget.")
     return both
 
-# %% ../nbs/01_privacy.ipynb #c091
+# %% ../nbs/01_privacy.ipynb #c093
+def _filter_epsilon(entries: Iterable[Entry], delta: float) -> float:
+    "Epsilon of entries whose widths were chosen after looking: their zCDP, converted at what they leave of delta."
+    entries = tuple(entries)
+    left = delta - math.fsum(e.delta for e in entries)
+    return 0.0 if not entries else zcdp_epsilon(math.fsum(map(_rho, entries)), left) if left > 0 else math.inf
+
+
+def _rho_left(ledger: Ledger) -> float:
+    "zCDP that is left for widths chosen along the way."
+    budget, used = ledger.budget, math.fsum(map(_rho, ledger.entries))
+    if budget.rho is None and not ledger.adaptive:
+        raise BudgetError("This ledger is for widths planned beforehand and has no rho to give: open it with Ledger(budget, adaptive=True).")
+    delta = 0.0 if budget.rho else budget.delta - math.fsum(e.delta for e in ledger.entries)
+    limit = budget.rho or (zcdp_rho(budget.epsilon, delta) if delta > 0 else 0.0)
+    return max(0.0, limit * (1 - 1e-9) - used)
+
+
+def _filter_promise(ledger: Ledger) -> tuple[float, float]:
+    "What the filter's limit promises: epsilon, and the largest probability of a right guess."
+    budget = ledger.budget
+    rho = budget.rho or zcdp_rho(budget.epsilon, budget.delta)
+    distance = min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho))) + (budget.delta or 0.0)
+    return budget.epsilon or zcdp_epsilon(rho, ledger.delta), 0.5 + 0.5 * min(1.0, distance)
+
+# %% ../nbs/01_privacy.ipynb #c098
 _PEOPLE = {"replace": "one record is replaced by any other", "add-remove": "one record is added or removed"}
 _TORN = {"replace": "between two values of a record", "add-remove": "over whether a record is in the table at all"}
 _SEEDED = "seeded: for experiments, not for release"
@@ -561,10 +592,11 @@ _SEEDED = "seeded: for experiments, not for release"
 
 def _meaning(ledger: Ledger) -> str:
     "The promise in plain words."
-    times = f" = {math.exp(ledger.epsilon):.3g}" if ledger.epsilon < 700 else ""
-    return (f"When {_PEOPLE[ledger.neighbors]}, no outcome becomes more than e^{ledger.epsilon:.3g}{times} times as likely, "
+    epsilon, guess = _filter_promise(ledger) if ledger.adaptive else (ledger.epsilon, guess_rate(ledger.entries))
+    times = f" = {math.exp(epsilon):.3g}" if epsilon < 700 else ""
+    return (f"When {_PEOPLE[ledger.neighbors]}, no outcome becomes more than e^{epsilon:.3g}{times} times as likely, "
             f"but for a probability of {ledger.delta:g}; who is torn {_TORN[ledger.neighbors]} guesses right "
-            f"at most {guess_rate(ledger.entries):.1%} of the time.")
+            f"at most {guess:.1%} of the time.")
 
 
 def _of_delta(own: float, delta: float) -> str:
@@ -572,24 +604,36 @@ def _of_delta(own: float, delta: float) -> str:
     return f" and {own / delta:.1%} of delta" if own else ""
 
 
+def _notes(entries: Iterable[Entry]) -> dict:
+    "What entries say in brackets, each note once: words -> names of columns."
+    notes: dict = {}
+    for e in entries:
+        for part in filter(None, e.what.partition(" (")[2].removesuffix(")").split("; ")):
+            words, _, columns = part.partition(": ")
+            notes.setdefault(words, {}).update(dict.fromkeys(columns.split(", ")))
+    return notes
+
+
 def _ledger_text(ledger: Ledger) -> str:
     "The ledger as a few readable lines."
     name = "rho" if ledger.budget.rho else "epsilon"
     head = f"Ledger: {name} {ledger.spent:.4f} spent of a budget of {ledger.budget}"
     head += f" (epsilon {ledger.epsilon:.4f} at delta = {ledger.delta:g})" if ledger.budget.rho else ""
+    head += f"; adaptive: a zCDP filter, rho {ledger.rho_left:.4g} left" if ledger.adaptive else ""
     rows = [(f"{times} x {label}" if times > 1 else label, noise, f"{share:>6.1%} of the total" + _of_delta(own, ledger.delta))
             for label, noise, times, share, own in _lines(ledger.entries)]
     wide = [max((len(r[i]) for r in rows), default=0) for i in range(2)]
     lines = [f"  {a:<{wide[0]}}  {b:<{wide[1]}}  {share}" for a, b, share in rows] or ["  nothing spent yet"]
-    return "\n".join([head, *lines, *([f"  {_SEEDED}"] if ledger.seeded else [])])
+    notes = [f"  not covered: {words}: {', '.join(columns)}" for words, columns in _notes(ledger.entries).items()]
+    return "\n".join([head, *lines, *notes, *([f"  {_SEEDED}"] if ledger.seeded else [])])
 
-# %% ../nbs/01_privacy.ipynb #c095
+# %% ../nbs/01_privacy.ipynb #c103
 def _ledger_json(ledger: Ledger) -> str:
     "The ledger as JSON, complete and readable."
     entries = [{k: v for k, v in asdict(e).items() if v is not None} for e in ledger.entries]
     return json.dumps({
         "format": "privpgd ledger 1", "budget": {k: v for k, v in asdict(ledger.budget).items() if v is not None},
-        "neighbors": ledger.neighbors, "seeded": ledger.seeded, "note": _SEEDED if ledger.seeded else "drawn from the system's entropy",
+        "neighbors": ledger.neighbors, "seeded": ledger.seeded, "adaptive": ledger.adaptive, "note": _SEEDED if ledger.seeded else "drawn from the system's entropy",
         "total": {"epsilon": ledger.epsilon, "delta": ledger.delta, "rho": ledger.rho if math.isfinite(ledger.rho) else None},
         "meaning": ledger.meaning, "entries": entries}, indent=1, ensure_ascii=False)
 
@@ -599,7 +643,7 @@ def _ledger_from_json(text: str) -> Ledger:
     try:
         data = json.loads(text)
         entries = [Entry(**{**e, "columns": tuple(e["columns"])}) for e in data["entries"]]
-        ledger = Ledger(Budget(**data["budget"]), data["neighbors"], data["seeded"], entries)
+        ledger = Ledger(Budget(**data["budget"]), data["neighbors"], data["seeded"], entries, bool(data.get("adaptive", False)))
         claimed = float(data["total"]["epsilon"])
     except (json.JSONDecodeError, KeyError, TypeError) as problem:
         raise ValueError(f"This is not the JSON of a ledger ({problem}): write it with Ledger.to_json().") from None
@@ -607,7 +651,7 @@ def _ledger_from_json(text: str) -> Ledger:
         raise ValueError(f"The file claims epsilon = {claimed:.4g} but its entries cost {ledger.epsilon:.4g}: it was changed after it was written.")
     return ledger
 
-# %% ../nbs/01_privacy.ipynb #c097
+# %% ../nbs/01_privacy.ipynb #c105
 def plot_ledger(
     ledger: Ledger,  # what to draw
     ax=None,  # matplotlib axes, new ones if not given

@@ -22,9 +22,9 @@ def sw1_loss(weights: torch.Tensor, # (k,) probabilities
              theta: torch.Tensor,   # (L, p) directions
              ) -> torch.Tensor: # scalar
     "Sliced 1-Wasserstein distance to a signed measure, by Vallender's identity."
-    place, order = (theta @ points.T).sort(dim=1)
-    difference = (weights - signed)[order].cumsum(dim=1)[:, :-1]
-    return (difference.abs() * place.diff(dim=1)).sum(dim=1).mean()
+    place, order = (points @ theta.T).sort(dim=0)                                  # (k, L)
+    difference = weights[order].cumsum(dim=0)[:-1] - signed[order].cumsum(dim=0)[:-1]
+    return (difference.abs() * place.diff(dim=0)).sum(dim=0).mean()
 
 # %% ../nbs/05_projection.ipynb #c011
 @njit(cache=True, nogil=True)
@@ -90,39 +90,6 @@ def sw1_gradient(weights, # (k,) probabilities
         raise ValueError(f"weights, signed, points and theta have shapes {w.shape}, {s.shape}, {x.shape}, {t.shape}; give (k,), (k,), (k, p) and (L, p).")
     return _sw1_gradient(w, s, x, t)
 
-# %% ../nbs/05_projection.ipynb #c019
-def project_paper(signed,                  # table of signed masses, any shape
-                  points,                  # (k, p) places of its cells, in C order
-                  directions: int = 200,   # fresh random directions at every iteration
-                  iterations: int = 1750,  # Adam steps
-                  lr: float = 0.1,         # first learning rate
-                  decay: float = 0.8,      # factor of the learning rate ...
-                  step: int = 100,         # ... after so many iterations
-                  seed=0,                  # int, Generator or None
-                  gradient: str = "numba", # "numba", or "torch" for plain autograd
-                  history: list = None,    # receives the loss of every iteration
-                  ) -> np.ndarray: # table of the same shape, non-negative, sums to 1
-    "Nearest probability table in the sliced 1-Wasserstein distance, as the paper finds it."
-    if gradient not in ("numba", "torch"): raise ValueError(f"gradient={gradient!r} is unknown; use 'numba' or 'torch'.")
-    v, x, rng = _signed(signed, points), np.asarray(points, dtype=np.float64), np.random.default_rng(seed)
-    v_torch, x_torch = torch.tensor(v), torch.tensor(x)
-    logits = torch.log(torch.tensor(_clipped(v)) + 1e-9).requires_grad_()
-    adam = torch.optim.Adam([logits], lr=lr)
-    schedule = torch.optim.lr_scheduler.StepLR(adam, step, decay)
-    for _ in range(iterations):
-        adam.zero_grad()
-        w, theta = torch.softmax(logits, 0), _directions(directions, x.shape[1], rng)
-        if gradient == "torch":
-            loss = sw1_loss(w, v_torch, x_torch, torch.tensor(theta))
-            loss.backward()
-        else:
-            loss, grad = sw1_gradient(w.detach().numpy(), v, x, theta)
-            w.backward(torch.from_numpy(grad))
-        adam.step(); schedule.step()
-        if history is not None: history.append(float(loss))
-    return torch.softmax(logits, 0).detach().numpy().reshape(np.shape(signed))
-
-# %% ../nbs/05_projection.ipynb #c021
 def _signed(signed, # table of signed masses
             points, # (k, p) places of its cells
             ) -> np.ndarray: # (k,) float64
@@ -138,14 +105,47 @@ def _clipped(v): # (k,) signed masses
     w = np.maximum(v, 0)
     return w / w.sum() if w.sum() > 0 else np.full(len(v), 1 / len(v))
 
-# %% ../nbs/05_projection.ipynb #c025
+# %% ../nbs/05_projection.ipynb #c019
+def project_paper(signed,                  # table of signed masses, any shape
+                  points,                  # (k, p) places of its cells, in C order
+                  directions: int = 200,   # fresh random directions at every iteration
+                  iterations: int = 1750,  # Adam steps
+                  lr: float = 0.1,         # first learning rate
+                  decay: float = 0.8,      # factor of the learning rate ...
+                  step: int = 100,         # ... after so many iterations
+                  seed=0,                  # int, Generator or None
+                  gradient: str = "numba", # "numba", or "torch" for plain autograd
+                  history: list = None,    # receives the loss of every iteration
+                  ) -> np.ndarray: # table of the same shape, non-negative, sums to 1
+    "Nearest probability table in the sliced 1-Wasserstein distance, as the paper finds it."
+    if gradient not in ("numba", "torch"): raise ValueError(f"gradient={gradient!r} is unknown; use 'numba' or 'torch'.")
+    v, x, rng = _signed(signed, points), np.asarray(points, dtype=np.float64), np.random.default_rng(seed)
+    kind = torch.float32 if gradient == "torch" else torch.float64
+    v_torch, x_torch = torch.tensor(v, dtype=kind), torch.tensor(x, dtype=kind)
+    logits = torch.log(torch.tensor(_clipped(v), dtype=kind) + 1e-9).requires_grad_()
+    adam = torch.optim.Adam([logits], lr=lr)
+    schedule = torch.optim.lr_scheduler.StepLR(adam, step, decay)
+    for _ in range(iterations):
+        adam.zero_grad()
+        w, theta = torch.softmax(logits, 0), _directions(directions, x.shape[1], rng)
+        if gradient == "torch":
+            loss = sw1_loss(w, v_torch, x_torch, torch.tensor(theta, dtype=kind))
+            loss.backward()
+        else:
+            loss, grad = sw1_gradient(w.detach().numpy(), v, x, theta)
+            w.backward(torch.from_numpy(grad))
+        adam.step(); schedule.step()
+        if history is not None: history.append(float(loss))
+    return torch.softmax(logits, 0).detach().numpy().reshape(np.shape(signed))
+
+# %% ../nbs/05_projection.ipynb #c023
 def balance(signed, # table of signed masses
             ) -> np.ndarray: # nearest table (least squares) that sums to 1
     "Spread the missing mass evenly over all cells."
     v = np.asarray(signed, dtype=np.float64)
     return v + (1 - v.sum()) / v.size
 
-# %% ../nbs/05_projection.ipynb #c028
+# %% ../nbs/05_projection.ipynb #c026
 @njit(cache=True)
 def _weighted_median(value, weight):
     "Lower weighted median."
@@ -169,7 +169,7 @@ def _isotonic_l1(value, weight):
     for b in range(n): out[first[b]:first[b + 1]] = level[b]
     return out
 
-# %% ../nbs/05_projection.ipynb #c029
+# %% ../nbs/05_projection.ipynb #c027
 def project_line(signed,    # (k,) signed masses
                  positions, # (k,) places on the line
                  ) -> np.ndarray: # (k,) probabilities
@@ -182,7 +182,7 @@ def project_line(signed,    # (k,) signed masses
     out[order] = np.diff(f, prepend=0, append=1)
     return out
 
-# %% ../nbs/05_projection.ipynb #c033
+# %% ../nbs/05_projection.ipynb #c031
 def nearest_simplex(v, # (k,) numbers
                     ) -> np.ndarray: # (k,) probabilities
     "Least-squares projection onto the probability simplex."
@@ -190,103 +190,113 @@ def nearest_simplex(v, # (k,) numbers
     excess = (np.cumsum(u) - 1) / np.arange(1, len(u) + 1)
     return np.maximum(v - excess[np.nonzero(u > excess)[0][-1]], 0)
 
-# %% ../nbs/05_projection.ipynb #c036
-@njit(cache=True, nogil=True, fastmath=True)
-def _dual_step(d, order, gap, dual, scale, grad):
-    "Raise the dual variables along the partial sums of d; grad receives their sum back on the cells."
-    slices, k = order.shape
-    grad[:] = 0
-    for l in range(slices):
-        o, h, y, f, g = order[l], gap[l], dual[l], 0.0, 0.0
-        for r in range(k - 1):
-            f += d[o[r]]
-            y[r] = min(max(y[r] + f * scale[r], -h[r]), h[r])
-        for r in range(k - 2, -1, -1):
-            g += y[r]
-            grad[o[r]] += g
-
-@njit(cache=True, nogil=True, fastmath=True)
-def _area(d, order, gap):
-    "Sliced distance of a difference of tables."
-    area = 0.0
-    for l in range(len(order)):
-        f = 0.0
-        for r in range(order.shape[1] - 1):
-            f += d[order[l, r]]
-            area += abs(f) * gap[l, r]
-    return area
-
-# %% ../nbs/05_projection.ipynb #c038
-@njit(cache=True, nogil=True, fastmath=True)
-def _primal_step(w, v, grad, tau, x, d):
-    "Descend, project onto the simplex, and extrapolate: d receives 2 w_new - w - v."
-    k, t = len(w), 0.0
-    for j in range(k):
-        x[j] = w[j] - tau * grad[j]
-        t += x[j]
-    t = (t - 1) / k
-    while True:
-        s, n = -1.0, 0
-        for j in range(k):
-            if x[j] > t: s += x[j]; n += 1
-        if n == 0 or s / n <= t + 1e-14: break
-        t = s / n
-    for j in range(k):
-        new = max(x[j] - t, 0.0)
-        d[j] = 2 * new - w[j] - v[j]
-        w[j] = new
-
-# %% ../nbs/05_projection.ipynb #c041
-@njit(cache=True, nogil=True, fastmath=True)
-def _primal_dual(v, start, order, gap, iterations, tolerance):
-    "Chambolle-Pock iterations with a diagonal scaling; returns the best table, its value, a lower bound and the steps taken."
-    (slices, k), w, d = order.shape, start.copy(), start - v
-    dual, grad, x, best_w = np.zeros((slices, k - 1), np.float32), np.zeros(k), np.empty(k), start.copy()
-    best, before, bound = _area(d, order, gap), np.inf, -np.inf
-    gamma = 8 * slices * best / gap.sum() + 1e-300
-    scale = 1 / (gamma * np.arange(1, k))
-    for it in range(1, iterations + 1):
-        _dual_step(d, order, gap, dual, scale, grad)
-        _primal_step(w, v, grad, 2 * gamma / (slices * k), x, d)
-        if it % 25 == 0 or it == iterations:
-            value, bound = _area(w - v, order, gap), max(bound, grad.min() - (grad * v).sum())
-            if value < best: best = value; best_w[:] = w
-            if it % 50 == 0:
-                if best > (1 - tolerance) * before or best - bound <= tolerance * best: break
-                before = best
-    return best_w, best, bound, it
-
-# %% ../nbs/05_projection.ipynb #c042
+# %% ../nbs/05_projection.ipynb #c034
 @njit(cache=True, nogil=True)
 def _orders(points, theta):
-    "Order of the cells along every direction, and the gaps between neighbours over the number of directions."
+    "Cells in their order along every direction (k, L), and the gaps between neighbours over the number of directions (k - 1, L)."
     (k, p), slices = points.shape, len(theta)
-    order, gap = np.empty((slices, k), np.int32), np.empty((slices, k - 1), np.float32)
-    bucket, start, value = np.empty(k, np.int32), np.empty(k + 1, np.int32), np.empty(k)
+    order, gap = np.empty((k, slices), np.uint32), np.empty((k - 1, slices), np.float32)
+    bucket, start, own, value = np.empty(k, np.int32), np.empty(k + 1, np.int32), np.empty(k, np.int32), np.empty(k)
     for l in range(slices):
-        _bucket_sort(points @ theta[l], bucket, start, order[l], value)
-        for r in range(k - 1): gap[l, r] = (value[r + 1] - value[r]) / slices
+        _bucket_sort(points @ theta[l], bucket, start, own, value)
+        for r in range(k): order[r, l] = own[r]
+        for r in range(k - 1): gap[r, l] = (value[r + 1] - value[r]) / slices
     return order, gap
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _area(d, order, gap, missing):
+    "Sliced distance of a difference of tables that sums to `missing`, the mean of both sides."
+    total, f = 0.0, np.zeros(gap.shape[1])
+    for r in range(len(gap)):
+        for l in range(len(f)):
+            f[l] += d[order[r, l]]
+            total += (abs(f[l]) + abs(f[l] - missing)) * gap[r, l]
+    return total / 2
+
+# %% ../nbs/05_projection.ipynb #c037
+_RELAX = np.float32(1.8)
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _dual_step(d, order, gap, scale, low, high, dual, grad, f):
+    "Raise the dual variables along the partial sums of d; grad receives their sum back on the cells."
+    zero = np.float32(0)
+    f[:] = 0
+    for r in range(len(gap)):
+        o, h, y, s = order[r], gap[r], dual[r], scale[r]
+        for l in range(len(f)): f[l] += d[o[l]]
+        for l in range(len(f)):
+            z = y[l] + s * f[l]
+            up, down = z - s * high, z - s * low
+            up, down = up if up > zero else zero, down if down < zero else zero
+            up, down = up if up < h[l] else h[l], down if down > -h[l] else -h[l]
+            y[l] += _RELAX * (up + down - y[l])
+    f[:], grad[:] = 0, 0
+    for r in range(len(gap) - 1, -1, -1):
+        for l in range(len(f)):
+            f[l] += dual[r, l]
+            grad[order[r, l]] += f[l]
+
+# %% ../nbs/05_projection.ipynb #c040
+@njit(cache=True, nogil=True, fastmath=True)
+def _primal_step(w, new, v, grad, tau, x, d):
+    "Descend and project onto the simplex: `new`; w goes beyond it, and d receives 2 new - w - v of the old w."
+    k, t = len(w), 0.0
+    for j in range(k):
+        x[j] = w[j] - tau[j] * grad[j]
+        t += x[j]
+    t = (t - 1) / tau.sum()
+    while True:
+        s, n = -1.0, 0.0
+        for j in range(k):
+            if x[j] > t * tau[j]: s += x[j]; n += tau[j]
+        if n == 0 or s / n <= t + 1e-13: break
+        t = s / n
+    for j in range(k):
+        new[j] = max(x[j] - t * tau[j], 0.0)
+        d[j] = 2 * new[j] - w[j] - v[j]
+        w[j] += _RELAX * (new[j] - w[j])
+
+# %% ../nbs/05_projection.ipynb #c043
+@njit(cache=True, nogil=True, fastmath=True)
+def _primal_dual(v, start, order, gap, missing, iterations, tolerance):
+    "Chambolle-Pock iterations with diagonal steps and over-relaxation; returns the best table, its value and the steps taken."
+    (k, slices), w, new, best_w = order.shape, start.copy(), start.copy(), start.copy()
+    tau, scale, f = np.zeros(k), np.empty(k - 1, np.float32), np.empty(slices, np.float32)
+    dual, grad, x, d = np.zeros((k - 1, slices), np.float32), np.empty(k, np.float32), np.empty(k), (start - v).astype(np.float32)
+    best = before = _area(start - v, order, gap, missing)
+    if best < 1e-12: return start, best, 0
+    gamma = 12 * slices * best / gap.sum()
+    for r in range(k - 1): scale[r] = 1 / (gamma * min(r + 1, k - 1 - r))
+    for r in range(k):
+        for l in range(slices): tau[order[r, l]] += abs(r + .5 - k / 2) / gamma
+    tau = 1 / np.maximum(tau, .5 / gamma)
+    for it in range(1, iterations + 1):
+        _dual_step(d, order, gap, scale, np.float32(min(missing, 0.0)), np.float32(max(missing, 0.0)), dual, grad, f)
+        _primal_step(w, new, v, grad, tau, x, d)
+        if it % 50 == 0 or it == iterations:
+            value = _area(new - v, order, gap, missing)
+            if value < best: best = value; best_w[:] = new
+            if best > (1 - tolerance) * before: break
+            before = best
+    return best_w, best, it
 
 # %% ../nbs/05_projection.ipynb #c044
 def project_fast(signed,                   # table of signed masses, any shape
                  points,                   # (k, p) places of its cells, in C order
-                 directions: int = 32,     # fixed, even directions
-                 iterations: int = 1000,   # at most so many steps
-                 tolerance: float = 0.003, # stop when 50 steps improve the objective by less than this share
+                 directions: int = 48,     # fixed, even directions
+                 iterations: int = 400,    # at most so many steps
+                 tolerance: float = 0.001, # stop when 50 steps improve the objective by less than this share
                  balanced: bool = True,    # make the measure sum to 1 first
-                 info: dict = None,        # receives value, bound and steps
+                 info: dict = None,        # receives value and steps
                  ) -> np.ndarray: # table of the same shape, non-negative, sums to 1
     "Nearest probability table in the sliced 1-Wasserstein distance, in milliseconds."
-    v, x = _signed(signed, points), np.asarray(points, dtype=np.float64)
+    v, x = _signed(signed, points), np.ascontiguousarray(points, dtype=np.float64)
     if balanced: v = balance(v)
     if len(v) == 1: return np.ones(np.shape(signed))
     if x.shape[1] == 1 and balanced: return project_line(v, x).reshape(np.shape(signed))
-    theta = quadrature(x.shape[1], directions)
-    if not balanced: theta = np.concatenate([theta, -theta])
-    order, gap = _orders(x, theta * (-1.) ** np.arange(len(theta))[:, None])   # alternate sides, so that no cell is always last
-    w, value, bound, steps = _primal_dual(v, nearest_simplex(v), order, gap, iterations, tolerance)
-    if info is not None: info.update(value=value, bound=bound, steps=steps)
+    order, gap = _orders(x, quadrature(x.shape[1], directions))
+    w, value, steps = _primal_dual(v, nearest_simplex(v), order, gap, 0. if balanced else 1 - v.sum(), iterations, tolerance)
+    if info is not None: info.update(value=value, steps=steps)
     return w.reshape(np.shape(signed)) / w.sum()
 
 # %% ../nbs/05_projection.ipynb #c053
@@ -304,9 +314,20 @@ def quantize(table,  # probabilities, any shape
     steps = np.minimum(np.floor(ends + np.random.default_rng(seed).random()), int(m))
     return np.diff(steps, prepend=0).astype(np.int64).reshape(p.shape)
 
-# %% ../nbs/05_projection.ipynb #c056
+# %% ../nbs/05_projection.ipynb #c057
 _TINY = 1e-9   # stands in for a noise of zero, where a weight 1 / sigma^2 is needed
 
+def total_of(measurements, # objects with counts, sigma and total
+             ) -> float:
+    "Public number of rows, or its inverse-variance estimate (at least 1)."
+    known = {float(t) for t in (getattr(m, "total", None) for m in measurements) if t is not None}
+    if len(known) > 1: raise ValueError(f"the measurements have different totals, {sorted(known)}; measure them on the same table.")
+    if known and min(known) <= 0: raise ValueError(f"total={min(known)} must be positive; an empty table has no marginals.")
+    if known: return known.pop()
+    weight = np.array([1 / (np.size(m.counts) * max(m.sigma, _TINY)**2) for m in measurements])
+    return max(float(weight @ [np.sum(m.counts) for m in measurements] / weight.sum()), 1.)
+
+# %% ../nbs/05_projection.ipynb #c059
 def _check(m,      # a measurement
            shapes, # dict from column name to its number of levels
            ) -> np.ndarray: # its counts as floats
@@ -320,18 +341,6 @@ def _check(m,      # a measurement
     if not (np.isfinite(m.sigma) and m.sigma >= 0): raise ValueError(f"sigma={m.sigma} of clique {tuple(m.clique)} must be a finite number, 0 or more.")
     return counts
 
-# %% ../nbs/05_projection.ipynb #c058
-def total_of(measurements, # objects with counts, sigma and total
-             ) -> float:
-    "Public number of rows, or its inverse-variance estimate (at least 1)."
-    known = {float(t) for t in (getattr(m, "total", None) for m in measurements) if t is not None}
-    if len(known) > 1: raise ValueError(f"the measurements have different totals, {sorted(known)}; measure them on the same table.")
-    if known and min(known) <= 0: raise ValueError(f"total={min(known)} must be positive; an empty table has no marginals.")
-    if known: return known.pop()
-    weight = np.array([1 / (np.size(m.counts) * max(m.sigma, _TINY)**2) for m in measurements])
-    return max(float(weight @ [np.sum(m.counts) for m in measurements] / weight.sum()), 1.)
-
-# %% ../nbs/05_projection.ipynb #c060
 def merge(measurements, # objects with clique, counts, sigma and total
           schema,       # anything with `names` and `shape`
           ) -> dict: # clique -> (table of shares, noise of one share)
@@ -347,7 +356,7 @@ def merge(measurements, # objects with clique, counts, sigma and total
         sums[clique] = old + weight * c / n, total + weight
     return {clique: (s / weight, weight**-.5) for clique, (s, weight) in sums.items()}
 
-# %% ../nbs/05_projection.ipynb #c063
+# %% ../nbs/05_projection.ipynb #c062
 def consensus_margins(measurements, # objects with clique, counts, sigma and total
                       schema,       # anything with `names` and `shape`
                       ) -> dict: # column name -> (k,) probabilities, for every column that was measured
@@ -365,7 +374,7 @@ def _consensus(tables): # dict clique -> (table, noise)
             sums[name] = old + weight * copy, total + weight
     return {name: nearest_simplex(s / weight) for name, (s, weight) in sums.items()}
 
-# %% ../nbs/05_projection.ipynb #c067
+# %% ../nbs/05_projection.ipynb #c066
 @njit(cache=True)
 def _dykstra(x,       # (cells,) table, changed in place
              shape,   # (d,) levels of each column
@@ -401,7 +410,7 @@ def _advance(level, shape):
         if level[a] < shape[a]: return
         level[a] = 0
 
-# %% ../nbs/05_projection.ipynb #c069
+# %% ../nbs/05_projection.ipynb #c068
 def _rake(x,       # table, non-negative
           margins, # list of (k_a,) probabilities
           rounds: int = 20, # sweeps over the columns
@@ -421,7 +430,7 @@ def _product(margins): # list of (k_a,) probabilities
     for w in margins: out = np.multiply.outer(out, w)
     return out
 
-# %% ../nbs/05_projection.ipynb #c071
+# %% ../nbs/05_projection.ipynb #c070
 @njit(cache=True, parallel=True)
 def _dykstra_all(flat, ends, shapes, dims, margins, margin_ends, steps, tolerance):
     "`_dykstra` for many tables; each task owns one."
@@ -448,7 +457,7 @@ def fit_margins(table,                     # table of shares, or a list of table
     _dykstra_all(flat, ends, shapes, dims, every, margin_ends, steps, tolerance)
     return [_rake(x.reshape(t.shape), ws) for x, t, ws in zip(np.split(flat, ends[:-1]), table, margins)]
 
-# %% ../nbs/05_projection.ipynb #c077
+# %% ../nbs/05_projection.ipynb #c076
 def _smooth_functions(centres, # (k, p) places of the levels
                       margin,  # (k,) probabilities
                       degree: int, # highest degree, and largest number of functions
@@ -466,7 +475,7 @@ def _smooth_functions(centres, # (k, p) places of the levels
     q = np.linalg.qr(np.stack(columns, 1) * root[:, None])[0][:, 1:]
     return np.divide(q, root[:, None], out=np.zeros_like(q), where=root[:, None] > 1e-9), degrees
 
-# %% ../nbs/05_projection.ipynb #c080
+# %% ../nbs/05_projection.ipynb #c079
 def _interactions(functions, # list of (functions (k_a, r_a), degrees (r_a,)), one for each column
                   margins,   # list of (k_a,) probabilities
                   degree: int, # largest total degree
@@ -484,7 +493,7 @@ def _interactions(functions, # list of (functions (k_a, r_a), degrees (r_a,)), o
     if not keep: return np.zeros((len(tables[0]), 0)), np.zeros(0)
     return np.stack([t for t, _ in keep], 1), np.array([v for _, v in keep])
 
-# %% ../nbs/05_projection.ipynb #c083
+# %% ../nbs/05_projection.ipynb #c082
 def shrink_interaction(table,   # table of noisy shares
                        margins, # list of (k_a,) probabilities
                        noise: float, # standard deviation of the noise in one cell
@@ -511,7 +520,7 @@ def shrink_interaction(table,   # table of noisy shares
     move = (1 - keep) * (smooth_part - r)
     return table + np.clip(move, -limit * noise, limit * noise).reshape(table.shape)
 
-# %% ../nbs/05_projection.ipynb #c087
+# %% ../nbs/05_projection.ipynb #c086
 def project(measurements,  # objects with clique, counts, sigma and total
             schema,        # anything with `names` and `shape`
             method: str = "consistent", # "consistent", "sliced" or "paper"

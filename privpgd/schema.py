@@ -13,6 +13,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -169,14 +170,22 @@ def _check_levels(column: Column) -> None:
 # %% ../nbs/00_schema.ipynb #c019
 def _distinct(column: Column, values: pd.Series) -> tuple[np.ndarray, list]:
     "Where each value stands among the distinct values, and those; text among numbers is refused, and the other way round."
-    try: index, found = pd.factorize(values)
+    try:
+        if isinstance(values.dtype, np.dtype) and values.dtype.kind == "b":  # as bytes: pandas is slow with truth values
+            index, found = pd.factorize(values.to_numpy().view(np.uint8))
+            return index, _alike(column, found.astype(bool).tolist())
+        index, found = pd.factorize(values)
     except TypeError:
         raise SchemaError(f"Column {column.name!r} holds values that are neither text nor numbers: convert it.") from None
-    text, found = _is_text(column.levels[0]), found.tolist()
+    return index, _alike(column, found.tolist())
+
+def _alike(column: Column, found: list) -> list:
+    "The distinct values, when they are text as the levels are, or numbers as the levels are."
+    text = _is_text(column.levels[0])
     odd = [x for x in found if not isinstance(x, str if text else (Real, Decimal))]
     if odd: raise SchemaError(f"Column {column.name!r} has levels that are {'text' if text else 'numbers'} but holds {odd[0]!r}: "
                               "convert the column, or change the levels.")
-    return index, found
+    return found
 
 # %% ../nbs/00_schema.ipynb #c020
 class _Levelled(Column):
@@ -294,6 +303,37 @@ def _place(
     return np.minimum(a + (0.5 if placement == "centre" else rng.random(len(codes))) * (b - a), b)
 
 # %% ../nbs/00_schema.ipynb #c029
+def _bin_of(
+    first: np.ndarray, # (k,) first value of each bin, increasing
+    x: np.ndarray, # (n,) values
+) -> np.ndarray: # (n,) int32: bins, the outermost for values outside
+    "Which bin each value is in: guessed for equal widths, checked, and searched where the guess is wrong."
+    if len(first) == 1: return np.zeros(len(x), np.int32)
+    ends = (-np.inf, np.inf) if first.dtype.kind == "f" else (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
+    start, stop = np.r_[np.array(ends[0], first.dtype), first[1:]], np.r_[first[1:], np.array(ends[1], first.dtype)]
+    with np.errstate(all="ignore"):
+        guess = (x - first[0]) * ((len(first) - 1) / (float(first[-1]) - float(first[0])))
+    codes = np.fmin(np.fmax(guess, 0), len(first) - 1).astype(np.int32)
+    wrong = np.flatnonzero((x < start[codes]) | (x >= stop[codes]))
+    if len(wrong): codes[wrong] = np.searchsorted(first[1:], x[wrong], side="right")
+    return codes
+
+# %% ../nbs/00_schema.ipynb #c032
+_tally: ContextVar[dict | None] = ContextVar("_tally", default=None)  # column name -> [clipped, values], while a table is read in pieces
+
+def _warn_clipped(column: Column, clipped: int, values: int, stacklevel: int = 2) -> None:
+    "One sentence on the values of a column that were moved to its bounds."
+    if clipped: warnings.warn(f"Column {column.name!r}: clipped {clipped} of {values} values to the public bounds {column.low} to {column.high} "
+                              "(this count is private).", ClipWarning, stacklevel=stacklevel + 1)
+
+def _note_clipped(column: Column, clipped: int, values: int) -> None:
+    "Warn, or add to the sums when the table is read in pieces."
+    sums = _tally.get()
+    if sums is None: return _warn_clipped(column, clipped, values, stacklevel=5)
+    before = sums.get(column.name, [0, 0])
+    sums[column.name] = [before[0] + clipped, before[1] + values]
+
+# %% ../nbs/00_schema.ipynb #c035
 class _Binned(Column):
     "A column cut into bins: _ends holds the first and last value of each, _numbers turns values into numbers."
     @property
@@ -302,11 +342,8 @@ class _Binned(Column):
     def _codes(self, values: pd.Series) -> np.ndarray:
         x = self._numbers(values)
         low, high = self._limits
-        outside = int(np.count_nonzero((x < low) | (x > high)))
-        if outside:
-            warnings.warn(f"Column {self.name!r}: clipped {outside} of {len(x)} values to the public bounds {self.low} to {self.high} "
-                          "(this count is private).", ClipWarning, stacklevel=4)
-        return np.searchsorted(self._ends[0][1:], x, side="right")
+        _note_clipped(self, int(np.count_nonzero((x < low) | (x > high))), len(x))
+        return _bin_of(self._ends[0], x)
 
     @property
     def labels(self) -> list[str]:
@@ -320,7 +357,7 @@ def _check_bins(column: Column) -> None:
         raise SchemaError(f"Column {column.name!r} needs between 1 and 1,000,000 bins, not {bins!r}.")
     _set(column, bins=int(bins))
 
-# %% ../nbs/00_schema.ipynb #c031
+# %% ../nbs/00_schema.ipynb #c037
 _WORDS = {"string": "text", "boolean": "booleans", "mixed-integer": "numbers mixed with other things", "mixed": "mixed things",
           "integer": "numbers", "floating": "numbers", "decimal": "numbers", **dict.fromkeys(("datetime64", "datetime", "date"), "dates")}
 
@@ -341,7 +378,7 @@ def _numbers(
         raise SchemaError(f"Column {name!r} has infinite values: replace them by missing ones, or by a bound.")
     return x
 
-# %% ../nbs/00_schema.ipynb #c034
+# %% ../nbs/00_schema.ipynb #c040
 def _edges(column: Column) -> np.ndarray:
     "Edges of a numeric column's bins: k + 1 floats."
     if not isinstance(column.bins, int): return np.array(column.bins, float)
@@ -356,7 +393,7 @@ def _ends(column: Column) -> tuple[np.ndarray, np.ndarray]:
     first = np.ceil(edges[:-1]).astype(np.int64)
     return first, np.append(first[1:] - 1, int(np.floor(column.high)))
 
-# %% ../nbs/00_schema.ipynb #c035
+# %% ../nbs/00_schema.ipynb #c041
 def _bound(column: Column, what: str, x: Any) -> int | float:
     "A finite bound or edge as a plain number (an int when it is whole, so that files read well)."
     if not isinstance(x, Real) or isinstance(x, (bool, np.bool_)) or not -1.7e308 < x < 1.7e308:
@@ -388,7 +425,7 @@ def _check_numeric(column: Column) -> None:
         raise SchemaError(f"Column {name!r} holds integers but has a bin without any: use wider bins, or declare "
                           "integer=True with a number of bins.")
 
-# %% ../nbs/00_schema.ipynb #c036
+# %% ../nbs/00_schema.ipynb #c042
 @dataclass(frozen=True)
 class Numeric(_Binned):
     "A number between public bounds, cut into bins."
@@ -429,7 +466,7 @@ class Numeric(_Binned):
         if self._whole: return f"{a}" if a == b else f"{a} to {b}"
         return f"[{self.edges[i]:.6g}, {self.edges[i + 1]:.6g}" + ("]" if i == self._count - 1 else ")")
 
-# %% ../nbs/00_schema.ipynb #c043
+# %% ../nbs/00_schema.ipynb #c049
 _PLAIN = "make it plain with .dt.tz_convert('UTC').dt.tz_localize(None)"
 
 def _text_dates(
@@ -467,7 +504,7 @@ def _instants(
     convert = "convert it with pandas.to_datetime, and " if kind == "string" else ""
     raise SchemaError(f"Column {name!r} has the time zone {zone}: {convert}{_PLAIN}.")
 
-# %% ../nbs/00_schema.ipynb #c044
+# %% ../nbs/00_schema.ipynb #c050
 def _instant(
     column: Column, # whose bound
     what: str, # "low" or "high"
@@ -480,7 +517,7 @@ def _instant(
     if at.tz is not None: raise SchemaError(f"Column {column.name!r} needs a date without a time zone for {what}, not {x!r}.")
     return at.as_unit("us")
 
-# %% ../nbs/00_schema.ipynb #c046
+# %% ../nbs/00_schema.ipynb #c052
 _TICKS = {"s": 10**6, "ms": 10**3, "us": 1, "ns": 1, "D": 86_400 * 10**6, "day": 86_400 * 10**6}
 
 @dataclass(frozen=True)
@@ -521,7 +558,7 @@ class Datetime(_Binned):
     def _label(self, i: int) -> str:
         return f"from {pd.Timestamp(np.datetime64(int(self._ends[0][i]), 'us')).isoformat().removesuffix('T00:00:00')}"
 
-# %% ../nbs/00_schema.ipynb #c049
+# %% ../nbs/00_schema.ipynb #c055
 KINDS = {kind.__name__.lower(): kind for kind in (Numeric, Ordinal, Categorical, Boolean, Datetime)}
 
 def _to_dict(column: Column) -> dict:
@@ -544,7 +581,7 @@ def _from_dict(item: Any) -> Column:
     if absent: raise SchemaError(f"Column {name!r} lacks the key {absent[0]!r}, which a {kind} column needs.")
     return KINDS[kind](**item)
 
-# %% ../nbs/00_schema.ipynb #c050
+# %% ../nbs/00_schema.ipynb #c056
 def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict:
     "A JSON object whose keys are all different; a key given twice would silently override."
     keys = [key for key, _ in pairs]
@@ -570,10 +607,13 @@ def _write(path: Any, text: str) -> None:
     finally:
         if os.path.exists(part): os.remove(part)
 
-# %% ../nbs/00_schema.ipynb #c053
+# %% ../nbs/00_schema.ipynb #c059
+_EMPTY = "The table is empty: a release needs at least two rows."
+
 def _open(
     frame: Any, # pandas, polars or pyarrow table
     names: Sequence[str] | None = None, # the columns it must have, if given
+    rows: bool = True, # whether it must have rows
 ) -> nw.DataFrame: # the same table seen through narwhals
     "Open a table and check that it has rows and exactly these columns."
     try: table = nw.from_native(frame, eager_only=True)
@@ -585,7 +625,7 @@ def _open(
     columns = list(table.columns)
     odd = [name for name in columns if not isinstance(name, str)]
     if odd: raise SchemaError(f"The table has the column name {odd[0]!r} that is not text: rename it.")
-    if not len(table): raise SchemaError("The table is empty: a release needs at least two rows.")
+    if rows and not len(table): raise SchemaError(_EMPTY)
     lacks = [name for name in names or () if name not in columns]
     if lacks: raise SchemaError(f"The table lacks the column {lacks[0]!r} of the schema: add it, or take it out with schema.select.")
     extra = [name for name in columns if names is not None and name not in names]
@@ -606,7 +646,7 @@ def _check_codes(codes: Any, shape: tuple[int, ...]) -> np.ndarray:
         raise SchemaError(f"Codes must lie between 0 and the number of levels minus one, in each of the {len(shape)} columns.")
     return codes
 
-# %% ../nbs/00_schema.ipynb #c056
+# %% ../nbs/00_schema.ipynb #c062
 def _dtype(series: nw.Series) -> str | None:
     "The pandas dtype in which a column of any table is stored; None: no pandas dtype in particular."
     native, kind = series.to_native(), series.dtype
@@ -619,7 +659,7 @@ def _dtype(series: nw.Series) -> str | None:
     if kind == nw.Boolean: return "bool"
     return str(kind).lower() if re.fullmatch(r"U?Int(8|16|32|64)|Float(32|64)", str(kind)) else None
 
-# %% ../nbs/00_schema.ipynb #c059
+# %% ../nbs/00_schema.ipynb #c065
 _INFERRED = {"plain": (None, "int64", "uint64", "float64", "bool", "object"), "nullable": ("Int64", "UInt64", "Float64", "boolean"),
              "pyarrow": ("int64[pyarrow]", "uint64[pyarrow]", "double[pyarrow]", "bool[pyarrow]", "null[pyarrow]")}
 _FAMILIES = {"nullable": {"int64": "Int64", "float64": "Float64", "bool": "boolean", TEXT: "string"},
@@ -638,7 +678,7 @@ def _by_schema(
     plain = "float64" if column.missing and column._natural == "int64" else None
     return _holds(column, _FAMILIES.get(family, {}).get(column._natural, plain)) or column
 
-# %% ../nbs/00_schema.ipynb #c062
+# %% ../nbs/00_schema.ipynb #c068
 def _sort(dtype: str | None) -> str:
     "What sort of thing a dtype stores: numbers (truth values among them), dates, or something else."
     if re.match(r"u?int\d|float|double|halffloat|bool", (dtype or "").lower()): return "numbers"
@@ -662,7 +702,7 @@ def _stored(
                       f"it comes back as {_target(_by_schema(column), column._natural)}.", UserWarning, stacklevel=4)
     return kept or _by_schema(column)
 
-# %% ../nbs/00_schema.ipynb #c065
+# %% ../nbs/00_schema.ipynb #c071
 def _infer_number(name: str, x: pd.Series, bins: int, common: dict) -> tuple[Column, str]:
     "A numeric column from its data, and the facts read."
     values = _numbers(name, x)
@@ -688,7 +728,7 @@ def _infer_date(name: str, x: pd.Series, bins: int, common: dict) -> tuple[Colum
         except SchemaError: pass
     return Datetime(name, low, high, bins, **(common | {"dtype": None})), facts
 
-# %% ../nbs/00_schema.ipynb #c066
+# %% ../nbs/00_schema.ipynb #c072
 def _infer(
     name: str, # column name
     values: pd.Series, # (n,) its values
@@ -711,7 +751,7 @@ def _infer(
     if kind not in ("datetime64", "datetime", "date"): return _infer_number(name, known, bins, common)
     return _infer_date(name, known, bins, common | ({"dtype": "datetime64[D]"} if kind == "date" else {}))
 
-# %% ../nbs/00_schema.ipynb #c069
+# %% ../nbs/00_schema.ipynb #c075
 def _summary(columns: Iterable[Column]) -> str:
     "A table of what is declared, for people: one line for each column."
     rows = []
@@ -723,7 +763,7 @@ def _summary(columns: Iterable[Column]) -> str:
     lines = ["  ".join(x.ljust(w) for x, w in zip(row, widths)) for row in rows]
     return "\n  ".join([f"Schema of {len(rows)} columns"] + lines)
 
-# %% ../nbs/00_schema.ipynb #c070
+# %% ../nbs/00_schema.ipynb #c076
 @dataclass(frozen=True, repr=False, eq=False)
 class _Columns:
     columns: tuple # the columns, in order
@@ -756,7 +796,15 @@ class _Columns:
         raise SchemaError(f"The schema has no column {name!r}: it has {', '.join(self.names)}.")
     def __repr__(self) -> str: return _summary(self)
 
-# %% ../nbs/00_schema.ipynb #c073
+# %% ../nbs/00_schema.ipynb #c079
+def _columns_of(frame: Any, schema: Any) -> Any:
+    "A table in memory as it is, and of other sorts (files, queries, clusters) a preview of their columns, which a later chapter makes."
+    try: return nw.from_native(frame, eager_only=True).to_native()
+    except nw.exceptions.DuplicateError: return frame  # refused by who opens it
+    except TypeError:
+        from privpgd.sources import preview
+        return preview(frame, schema)
+
 class _Coder(_Columns):
     def encode(self,
         frame: Any, # (n, d) pandas, polars or pyarrow table with exactly the columns of the schema
@@ -784,13 +832,13 @@ class _Coder(_Columns):
         return type(self)([self[name] for name in names])
 
     def with_dtypes(self,
-        frame: Any, # table whose way of storing to remember
+        frame: Any, # table of any sort whose way of storing to remember; no row is read
     ) -> "Schema": # a copy of the schema; its decode gives dtypes like the table's
         "Remember how a table stores its columns; what they hold is for the schema to say, and a declared dtype stays."
-        table = _open(frame, self.names)
+        table = _open(_columns_of(frame, self), self.names, rows=False)
         return type(self)([_stored(c, _dtype(table[c.name])) for c in self.columns])
 
-# %% ../nbs/00_schema.ipynb #c080
+# %% ../nbs/00_schema.ipynb #c086
 class Schema(_Coder):
     "What is publicly known of a table: its columns, with their bounds, levels and bins."
     def to_json(self) -> str:
@@ -829,7 +877,7 @@ class Schema(_Coder):
     def __eq__(self, other: Any) -> bool: return isinstance(other, Schema) and self.to_json() == other.to_json()
     def __hash__(self) -> int: return hash(self.to_json())
 
-# %% ../nbs/00_schema.ipynb #c082
+# %% ../nbs/00_schema.ipynb #c088
 def _learn(cls, *args: Any, **options: Any) -> Any:
     "Learn bounds and levels with noise, charged to a ledger (chapter 2 puts the real method here when it is loaded)."
     from privpgd import marginals

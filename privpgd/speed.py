@@ -18,29 +18,28 @@ from .metrics import evaluate
 from .mixture import fit_mixture, mixture_tables
 from .particles import descend, refine
 from .privacy import Budget
-from .projection import balance, project_fast, project_paper, quantize, sw1_gradient
+from .projection import balance, project_fast, project_paper, quantize
 from .schema import Numeric, Schema
 from .synthesizer import PRESETS, PrivPGD, default_workload, generate
-from .wasserstein import (Workspace, directions, exact_gradient, histogram_gradient, histogram_gradient_torch, quantile_table,
-                                 sort_gradient)
+from .wasserstein import SliceGrid, Workspace, directions, exact_gradient, gradient, quadrature, quantile_table, sort_gradient
 
 # %% auto #0
-__all__ = ['SCHEDULES', 'LONG', 'take_turns', 'use_threads', 'gradient_case', 'time_gradients', 'noisy_table', 'time_projection',
-           'real_table', 'paper_estimate', 'walk', 'end_to_end', 'in_new_process', 'time_start', 'simulate',
-           'growth_point', 'exponent', 'cloud_loss', 'timed_descent', 'default_curve', 'loss_curves', 'time_schedules',
-           'paper_schedule', 'machine', 'growth_plan', 'large_default', 'run_loss', 'parts', 'run', 'read_speed',
-           'main', 'ratios', 'growth_fits', 'plot_growth', 'extend', 'plot_losses']
+__all__ = ['SCHEDULES', 'take_turns', 'use_threads', 'gradient_case', 'time_gradients', 'noisy_table', 'time_projection',
+           'real_table', 'time_projections', 'paper_estimate', 'walk', 'end_to_end', 'in_new_process', 'time_start',
+           'simulate', 'growth_point', 'exponent', 'cloud_loss', 'timed_descent', 'default_curve', 'loss_curves',
+           'time_schedules', 'paper_schedule', 'machine', 'growth_plan', 'run_loss', 'parts', 'run', 'read_speed',
+           'main', 'ratios', 'growth_fits', 'checks', 'plot_growth', 'extend', 'plot_losses']
 
 # %% ../nbs/13b_speed.ipynb #c006
 def take_turns(candidates: dict, # name -> function without arguments
                repeats: int = 7, # rounds that count
-               ) -> dict: # name -> median seconds
-    "Median time of each candidate; they run in turns, after one round that does not count."
+               ) -> dict: # name -> seconds
+    "Least time of each candidate; they run in turns, after one round that does not count."
     seconds = {name: [] for name in candidates}
     for _ in range(repeats + 1):
         for name, run in candidates.items():
             began = time.perf_counter(); run(); seconds[name].append(time.perf_counter() - began)
-    return {name: float(np.median(s[1:])) for name, s in seconds.items()}
+    return {name: min(s[1:]) for name, s in seconds.items()}
 
 @contextlib.contextmanager
 def use_threads(n: int): # at most the number of cores
@@ -64,13 +63,13 @@ def gradient_case(m: int = 100_000, n_directions: int = 10, k: int = 32, seed: i
     quantiles, x, target = quantile_table(points, table, theta), torch.tensor(z), torch.tensor(np.repeat(points, counts, axis=0), dtype=torch.float32)
     q = torch.tensor(quantiles)
     return {"torch sort": lambda: sort_gradient(x, target, theta),
-            "torch histogram": lambda: histogram_gradient_torch(x, q, theta),
+            "torch histogram": lambda: gradient(x, q, theta, backend="torch"),
             "numba sort": lambda: exact_gradient(z, points, counts, theta, work=work),
-            "numba histogram": lambda: histogram_gradient(z, quantiles, theta, work=work),
+            "numba histogram": lambda: gradient(z, quantiles, theta, backend="numba", work=work),
             "quantile table": lambda: quantile_table(points, table, theta)}
 
 def time_gradients(m: int = 100_000, n_directions: int = 10, repeats: int = 7, threads: tuple = (1, 2)) -> list: # one record for each number of threads
-    "Median times of the gradients."
+    "Times of the gradients."
     case, out = gradient_case(m, n_directions), []
     for n in threads:
         with use_threads(n): out.append(dict(part="gradient", particles=m, directions=n_directions, threads=n, repeats=repeats, seconds=take_turns(case, repeats)))
@@ -88,13 +87,14 @@ def time_projection(signed=None, # table of noisy shares, square; `noisy_table()
                     name: str = "simulated", iterations: int = 1750, timed: int = 20, repeats: int = 5) -> list: # two records: the measure as it is, and balanced to sum 1
     "Seconds and objective of the paper's projection in torch (scaled), of the same compiled, and of ours; one thread."
     signed, out = noisy_table() if signed is None else signed, []
-    points, theta = _cells(len(signed)), directions(2000, 2, 12345)
+    points, theta = _cells(len(signed)), quadrature(2, 720)
+    fine = SliceGrid(points, np.concatenate([theta, -theta]))
     for balanced in (False, True):
         v = balance(signed) if balanced else signed
         with use_threads(1):
             began = time.perf_counter(); paper = project_paper(v, points, iterations=iterations); compiled = time.perf_counter() - began
             turns = take_turns({"torch": lambda: project_paper(v, points, iterations=timed, gradient="torch"), "ours": lambda: project_fast(v, points, balanced=balanced)}, repeats)
-        value = {who: float(sw1_gradient(w.ravel(), v.ravel(), points, theta)[0]) for who, w in (("paper", paper), ("ours", project_fast(v, points, balanced=balanced)))}
+        value = {who: fine.distance(w, v) for who, w in (("paper", paper), ("ours", project_fast(v, points, balanced=balanced)))}
         out.append(dict(part="projection", table=name, balanced=balanced, cells=signed.size, iterations=iterations, timed=timed, threads=1,
                         seconds={"torch": turns["torch"] * iterations / timed, "numba": compiled, "ours": turns["ours"]}, objective=value))
     return out
@@ -104,22 +104,28 @@ def real_table(dataset: str, epsilon: float = 2.5) -> tuple: # noisy shares, nam
     data = load_dataset(dataset)
     noisy, _ = measure(data.train, data.schema, 2, Budget(epsilon=epsilon, delta=1e-5), seed=0)
     first = next(m for m in noisy if m.counts.shape == (32, 32))
-    return first.counts / first.total, f"{dataset}: {' x '.join(first.clique)}"
+    return first.counts / first.total, f"{dataset}, ε = {epsilon:g}: {' × '.join(first.clique)}"
+
+def time_projections(datasets: tuple = ("adult", "diabetes130us", "acs_income_us"), epsilons: tuple = (2.5, .2), **options): # records
+    "A simulated table and one of each dataset and budget."
+    yield from time_projection(**options)
+    for dataset, epsilon in itertools.product(datasets, epsilons): yield from time_projection(*real_table(dataset, epsilon), **options)
 
 # %% ../nbs/13b_speed.ipynb #c016
 def paper_estimate(tables: dict, # clique -> probability table
                    schema: Schema, particles: int = 100_000, epochs: int = 1000, iterations: int = 1750, timed: int = 5, seed: int = 0) -> dict: # seconds
     "Estimated time of the paper's code path from one gradient, and a few iterations of the projection, of every 2-way table."
-    embedding, rng, gradient, projection = Embedding(schema, line=True), np.random.default_rng(seed), 0., 0.
+    embedding, rng, descent, projection = Embedding(schema, line=True), np.random.default_rng(seed), 0., 0.
     z, place = torch.tensor(rng.random((particles, len(schema.names)), dtype=np.float32)), {n: j for j, n in enumerate(schema.names)}
     for clique, table in tables.items():
         if len(clique) != 2: continue
         points = embedding.points(clique)
         target = torch.tensor(np.repeat(points, quantize(table, particles, rng).ravel(), axis=0), dtype=torch.float32)
         x, theta = z[:, [place[n] for n in clique]].contiguous(), directions(10, 2, rng)
-        began = time.perf_counter(); sort_gradient(x, target, theta); gradient += time.perf_counter() - began
+        if not descent: sort_gradient(x, target, theta); project_paper(table, points, iterations=timed, gradient="torch")     # the first time does not count
+        began = time.perf_counter(); sort_gradient(x, target, theta); descent += time.perf_counter() - began
         began = time.perf_counter(); project_paper(table, points, iterations=timed, gradient="torch"); projection += time.perf_counter() - began
-    return dict(gradients=gradient, descent=gradient * epochs, projection=projection * iterations / timed, total=gradient * epochs + projection * iterations / timed)
+    return dict(gradients=descent, descent=descent * epochs, projection=projection * iterations / timed, total=descent * epochs + projection * iterations / timed)
 
 # %% ../nbs/13b_speed.ipynb #c019
 def walk(frame, schema: Schema, epsilon: float = 2.5, particles: int = 100_000, seed: int = 0) -> tuple: # synthetic table, tables, dict phase -> seconds
@@ -199,7 +205,7 @@ def exponent(x, y) -> float:
 
 # %% ../nbs/13b_speed.ipynb #c026
 def cloud_loss(particles: np.ndarray, # (m, D)
-               tables: dict, schema: Schema, embedding: Embedding, n_directions: int = 12) -> float:
+               tables: dict, schema: Schema, embedding: Embedding, n_directions: int = 6) -> float:
     "Mean over the tables of the squared sliced 2-Wasserstein distance between particles and table, on fixed directions."
     out, z = [], np.asarray(particles, np.float32)
     for clique, table in tables.items():
@@ -238,7 +244,7 @@ def default_curve(noisy: list, schema: Schema, particles: int, sweeps: int = 4) 
         curve.append((s, made + took, cloud_loss(embedding.embed(new), tables, schema, embedding)))
     return tables, embedding.embed(codes), curve
 
-def loss_curves(dataset: str, particles: int = 20_000, epochs: int = 1000, torch_limit: float = 10., epsilon: float = 2.5) -> tuple: # record, tables, draws
+def loss_curves(dataset: str, particles: int = 100_000, epochs: int = 1000, torch_limit: float = 20., epsilon: float = 2.5) -> tuple: # record, tables, draws
     "Loss against time of the paper's code path, of its schedule compiled, of short descents, and of the default."
     data, pairs, curves = load_dataset(dataset), {}, {}
     noisy, _ = measure(data.train, data.schema, default_workload(data.schema), Budget(epsilon=epsilon, delta=1e-5), seed=0)
@@ -265,7 +271,7 @@ def _quantiles(size: int):
     try: yield
     finally: particles_module._bank_size = before
 
-def time_schedules(dataset: str, schema: Schema, tables: dict, draws: np.ndarray, goal: float, particles: int, epochs: int = 100, limit: float = 4., schedules: list = None) -> list:
+def time_schedules(dataset: str, schema: Schema, tables: dict, draws: np.ndarray, goal: float, particles: int, epochs: int = 100, limit: float = 15., schedules: list = None) -> list:
     "For every schedule: epochs and seconds until its loss is below the goal."
     out = []
     for setting in schedules or SCHEDULES:
@@ -296,39 +302,36 @@ def machine() -> dict: # the record
     return dict(part="machine", processor=model or platform.machine(), cores=os.cpu_count(), system=platform.system(), python=platform.python_version(), **used,
                 load=[round(v, 1) for v in os.getloadavg()] if hasattr(os, "getloadavg") else None, date=time.strftime("%Y-%m-%d"))
 
-def growth_plan() -> list: # arguments of `growth_point`
+def growth_plan(quick: bool = False) -> list: # arguments of `growth_point`, with the axis
     "Which simulated tables are measured: m, then d, then n."
-    return ([dict(axis="particles", particles=m) for m in (10_000, 100_000, 1_000_000)]
-            + [dict(axis="marginals", columns=d) for d in (5, 10, 20, 40)] + [dict(axis="rows", rows=n, epochs=0) for n in (10_000, 100_000, 1_000_000, 10_000_000)])
+    most = 3 if quick else None
+    return ([dict(axis="particles", particles=m) for m in (10_000, 100_000, 1_000_000)[:most and 2]] + [dict(axis="marginals", columns=d) for d in (5, 10, 20, 40)[:most and 2]]
+            + [dict(axis="rows", rows=n, epochs=0) for n in (10_000, 100_000, 1_000_000, 10_000_000)[:most]])
 
-def large_default(dataset: str, particles: int = 100_000, epsilon: float = 2.5) -> dict: # the record
-    "Loss of the default's draws and after each sweep, with the full number of particles."
-    data = load_dataset(dataset)
-    noisy, _ = measure(data.train, data.schema, default_workload(data.schema), Budget(epsilon=epsilon, delta=1e-5), seed=0)
-    return dict(part="large", dataset=dataset, particles=particles, epsilon=epsilon, curve=default_curve(noisy, data.schema, particles)[2])
-
-def run_loss(datasets: tuple, particles: int = 20_000):
+def run_loss(datasets: tuple, particles: int = 100_000, epochs: int = 1000, **limits):
     "Curves, then schedules against the goal that the curves give, for each dataset."
     for name in datasets:
-        record, schema, tables, draws = loss_curves(name, particles)
+        record, schema, tables, draws = loss_curves(name, particles, epochs, **limits)
         yield record
         yield from time_schedules(name, schema, tables, draws, record["curves"]["paper's schedule, compiled"][-1][2], particles)
 
 # %% ../nbs/13b_speed.ipynb #c038
-def parts(datasets: tuple = ("diabetes130us", "acs_income_us")) -> dict: # name -> function that gives records
-    "The measurements by name; `paper` takes about half an hour and `million` some minutes, the others together about ten."
+def parts(datasets: tuple = ("diabetes130us", "acs_income_us"), # tables for the walk, the losses and the paper's schedule
+          quick: bool = False, # small sizes, only to see that everything works
+          ) -> dict: # name -> function that gives records
+    "The measurements by name."
+    m, epochs = (5000, 20) if quick else (100_000, 1000)
+    short = dict(iterations=100, timed=5, repeats=2) if quick else {}
+    grow = lambda axis, **sizes: in_new_process("growth_point", **sizes) | dict(axis=axis)
     return {"gradient": time_gradients,
-            "projection": lambda: itertools.chain(time_projection(), *(time_projection(*real_table(name)) for name in datasets[:1])),
-            "end": lambda: itertools.chain((in_new_process("end_to_end", dataset=name, estimate=True) for name in datasets),
-                                           (in_new_process("end_to_end", blas=2, dataset=name, score=False) for name in datasets[:1])),
-            "start": lambda: itertools.chain.from_iterable(time_start(name) for name in datasets),
-            "growth": lambda: (in_new_process("growth_point", **{k: v for k, v in plan.items() if k != "axis"}) | dict(axis=plan["axis"]) for plan in growth_plan()),
-            "loss": lambda: run_loss(datasets),
-            "large": lambda: (large_default(name) for name in datasets),
-            "million": lambda: [in_new_process("growth_point", columns=40, particles=1_000_000, epochs=1) | dict(part="million")],
-            "paper": lambda: (paper_schedule(name) for name in datasets)}
-
-LONG = ("million", "paper")
+            "projection": lambda: time_projections(datasets[:1] if quick else ("adult", *datasets), (2.5,) if quick else (2.5, .2), **short),
+            "end": lambda: itertools.chain((in_new_process("end_to_end", dataset=name, particles=m, estimate=True) for name in datasets),
+                                           (in_new_process("end_to_end", blas=2, dataset=name, particles=m, score=False) for name in datasets[:1])),
+            "start": lambda: itertools.chain.from_iterable(time_start(name, m) for name in datasets),
+            "growth": lambda: (grow(**plan) for plan in growth_plan(quick)),
+            "loss": lambda: run_loss(datasets, m, epochs, **(dict(torch_limit=2.) if quick else {})),
+            "million": lambda: [grow("million", columns=8 if quick else 40, particles=10_000 if quick else 1_000_000, epochs=1) | dict(part="million")],
+            "paper": lambda: (paper_schedule(name, particles=m, epochs=epochs) for name in datasets)}
 
 def run(names: list, # parts
         out=None,    # file to append to, or None
@@ -357,14 +360,18 @@ def read_speed(path) -> list: # records
 def main(argv: list = None) -> None:
     "The command `python -m privpgd.speed`."
     parser = argparse.ArgumentParser("python -m privpgd.speed", description="Measure the speed of privpgd against the paper's formulas.")
-    parser.add_argument("--parts", help=f"comma-separated, of {', '.join(parts())}; all but {' and '.join(LONG)} by default")
-    parser.add_argument("--datasets", default="diabetes130us,acs_income_us"); parser.add_argument("--out", help="file of JSON lines to append to")
+    parser.add_argument("--parts", help=f"comma-separated, of {', '.join(parts())}; all by default"); parser.add_argument("--datasets", default="diabetes130us,acs_income_us")
+    parser.add_argument("--out", help="file of JSON lines, made anew"); parser.add_argument("--append", action="store_true", help="add to the file instead")
+    parser.add_argument("--quick", action="store_true", help="small sizes, only to see that everything works")
     parser.add_argument("--call", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args(argv)
     warnings.simplefilter("ignore")
     if given.call: print(json.dumps(globals()[given.call[0]](**json.loads(given.call[1])), default=float)); return
-    what = parts(tuple(given.datasets.split(",")))
-    run(given.parts.split(",") if given.parts else [p for p in what if p not in LONG], given.out, what)
+    what, names = parts(tuple(given.datasets.split(",")), given.quick), given.parts.split(",") if given.parts else None
+    for name in given.datasets.split(",") + ([] if given.quick else ["adult"]): load_dataset(name)       # a missing table shows at once, not after half an hour
+    if given.out and not given.append: Path(given.out).write_text("")
+    records = run(names or list(what), given.out, what)
+    for row in checks(records): print(f"{row['requirement']}: {row['measured']} (asked for: {row['target']}): {row['verdict']}")
 
 # %% ../nbs/13b_speed.ipynb #c042
 def ratios(record: dict, baseline: str) -> dict: # name -> how many times faster than the baseline
@@ -383,7 +390,58 @@ def growth_fits(records: list) -> dict: # axis -> dict phase -> exponent
         out[axis] = {p: exponent([r[key] for r in points], [r["seconds"][p] for r in points]) for p in phases}
     return out
 
-# %% ../nbs/13b_speed.ipynb #c043
+# %% ../nbs/13b_speed.ipynb #c044
+def _row(what: str, value: float, target: float, least: bool = True, unit: str = "") -> dict:
+    "One requirement."
+    number = lambda v: f"{v:,.0f}{unit}" if abs(v) >= 100 else f"{v:.4g}{unit}"
+    good = value >= target if least else value <= target
+    return dict(requirement=what, measured=number(value), target=f"at {'least' if least else 'most'} {number(target)}", verdict="reached" if good else "NOT reached")
+
+def _check_kernels(records: list) -> list:
+    "Gradients and projections."
+    out, rows = [], [r for r in records if r["part"] == "projection"]
+    for r in (r for r in records if r["part"] == "gradient"):
+        for name, target in (("numba", 50), ("torch", 8)):
+            out.append(_row(f"gradient, {name} histogram against torch sort, {r['threads']} thread(s)", ratios(r, "torch sort")[f"{name} histogram"], target, unit="×"))
+    if rows:
+        out.append(_row(f"projection against torch, slowest of {len(rows)} tables", min(ratios(r, "torch")["ours"] for r in rows), 500, unit="×"))
+        out.append(_row(f"projection, objective over the paper's, worst of {len(rows)} tables", max(r["objective"]["ours"] / r["objective"]["paper"] for r in rows), 1, least=False))
+    return out
+
+def _check_walk(records: list) -> list:
+    "The walk from data frame to data frame, against the paper's time and the paper's errors."
+    out, paper = [], {r["dataset"]: r for r in records if r["part"] == "paper"}
+    for r in (r for r in records if r["part"] == "end to end" and "paper" in r):
+        name = r["dataset"]
+        out.append(_row(f"{name}, end to end against the paper's code path (estimated)", r["paper"]["total"] / r["seconds"]["total"], 500, unit="×"))
+        for key, label, limit in (("sw1", "SW₁", .00015), ("l1", "L1", .008)):
+            if name in paper: out.append(_row(f"{name}, {label} against the paper's schedule", r[key], paper[name][key], least=False))
+            if name == "acs_income_us": out.append(_row(f"{name}, {label}", r[key], limit, least=False))
+        if name == "acs_income_us": out.append(_row(f"{name}, end to end", r["seconds"]["total"], 30, least=False, unit=" s"))
+    for r in (r for r in records if r["part"] == "loss"):
+        ours, goal = (r["curves"][c][-1][2] for c in ("default", "paper's schedule, compiled"))
+        out.append(_row(f"{r['dataset']}, loss of the default against that of the paper's {r['epochs']} epochs", ours, goal, least=False))
+    return out
+
+# %% ../nbs/13b_speed.ipynb #c045
+def _check_growth(records: list) -> list:
+    "First and second start, growth, memory."
+    out, start = [], {(r["dataset"], r["process"]): r["since_launch"] for r in records if r["part"] == "start"}
+    for name in dict.fromkeys(d for d, _ in start):
+        out.append(_row(f"{name}, second process over the first (compiled code is cached)", start[name, "second"] / start[name, "first"], .8, least=False))
+    for axis, phases, target in (("particles", "everything", 1.15), ("marginals", "everything", 1.15), ("rows", "everything after counting", .15)):
+        last = sorted((r for r in records if r["part"] == "growth" and r.get("axis") == axis), key=lambda r: r[axis])[-2:]
+        seconds = [r["seconds"]["total"] - (r["seconds"]["measure"] if axis == "rows" else 0) for r in last]
+        if len(last) > 1: out.append(_row(f"growth of {phases} with {axis}, exponent", exponent([r[axis] for r in last], seconds), target, least=False))
+    for r in (r for r in records if r["part"] == "million"):
+        out.append(_row(f"{r['particles']:,} particles in {r['columns']} columns, peak memory", max(r["peak_mb"], r["peak_mb_descent"]) / 1024, 8, least=False, unit=" GiB"))
+    return out
+
+def checks(records: list) -> list: # dicts with requirement, measured, target, verdict
+    "What was asked for, what was measured, and whether it was reached."
+    return _check_kernels(records) + _check_walk(records) + _check_growth(records)
+
+# %% ../nbs/13b_speed.ipynb #c047
 _COLOURS = {"total": "k", "measure": "C0", "tables": "C1", "refine": "C2", "decode": "C3", "epoch": "C4"}
 _LABELS = {"measure": "count and noise", "tables": "tables and draws", "refine": "refinement", "decode": "decoding", "epoch": "an epoch of descent"}
 
@@ -403,7 +461,7 @@ def plot_growth(records: list):
     axes[0, 0].set_ylabel("seconds"); axes[1, 0].set_ylabel("peak memory, GiB")
     return axes
 
-# %% ../nbs/13b_speed.ipynb #c044
+# %% ../nbs/13b_speed.ipynb #c048
 def extend(curve: list,     # (epoch, seconds, loss) of a run that was stopped
            reference: list, # the same schedule, to the end
            ) -> list: # (epoch, seconds, loss) of the epochs that are missing
@@ -424,5 +482,5 @@ def plot_losses(record: dict, ax=None):
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
-# %% ../nbs/13b_speed.ipynb #c047
+# %% ../nbs/13b_speed.ipynb #c051
 if __name__ == "__main__" and "__file__" in globals(): main()   # not when the notebook runs this cell

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['wasserstein_1d', 'w2_squared', 'w1_signed', 'directions', 'quadrature', 'sliced_wasserstein', 'SliceGrid',
            'sw1_table', 'sort_gradient', 'Workspace', 'exact_gradient', 'quantile_table', 'histogram_gradient',
-           'histogram_gradient_torch']
+           'histogram_gradient_torch', 'gradient']
 
 # %% ../nbs/04_wasserstein.ipynb #c003
 import os
@@ -14,6 +14,7 @@ import os
 os.environ["OMP_WAIT_POLICY"] = os.environ.get("OMP_WAIT_POLICY", "passive")
 
 # %% ../nbs/04_wasserstein.ipynb #c005
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 import numpy as np
 import torch
@@ -68,7 +69,7 @@ def wasserstein_1d(x,         # (n,) points
     gap = np.abs(_inverse(x, fx, middle) - _inverse(y, fy, middle))
     return float((share @ gap**q) ** (1 / q))
 
-# %% ../nbs/04_wasserstein.ipynb #c023
+# %% ../nbs/04_wasserstein.ipynb #c022
 def w2_squared(y,  # (m,) points
                y2, # (m,) points
                ) -> float:
@@ -78,7 +79,7 @@ def w2_squared(y,  # (m,) points
         raise ValueError(f"samples have shapes {y.shape} and {y2.shape}; give two one-dimensional samples of the same size.")
     return float(np.mean((np.sort(y) - np.sort(y2))**2))
 
-# %% ../nbs/04_wasserstein.ipynb #c026
+# %% ../nbs/04_wasserstein.ipynb #c025
 def w1_signed(support, # (k,) positions, in any order
               p,       # (k,) masses, may be negative
               q,       # (k,) masses, may be negative
@@ -90,7 +91,7 @@ def w1_signed(support, # (k,) positions, in any order
     o = np.argsort(u, kind="stable")
     return float(np.abs(np.cumsum((p - q)[o])[:-1]) @ np.diff(u[o]))
 
-# %% ../nbs/04_wasserstein.ipynb #c032
+# %% ../nbs/04_wasserstein.ipynb #c031
 def _even_plane(n: int,       # number of directions
                 shift: float, # between 0 and 1
                 ) -> np.ndarray: # (n, 2)
@@ -114,7 +115,7 @@ def _bases(n: int,   # how many
     q, r = np.linalg.qr(rng.normal(size=(n, dim, dim)))
     return (q * np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None]).transpose(0, 2, 1)
 
-# %% ../nbs/04_wasserstein.ipynb #c034
+# %% ../nbs/04_wasserstein.ipynb #c033
 def directions(n: int,    # number of directions
                dim: int,  # dimension of the space
                seed=None, # int or numpy Generator; None draws fresh entropy
@@ -132,7 +133,7 @@ def directions(n: int,    # number of directions
     if dim == 3: return _fibonacci(n) @ _bases(1, 3, rng)[0]
     return _bases(-(-n // dim), dim, rng).reshape(-1, dim)[:n]
 
-# %% ../nbs/04_wasserstein.ipynb #c040
+# %% ../nbs/04_wasserstein.ipynb #c038
 def quadrature(dim: int,      # dimension of the space
                n: int = None, # number of directions; 64 in the plane and 128 above if None
                ) -> np.ndarray: # (n, dim) unit vectors; a single one if dim is 1
@@ -151,7 +152,7 @@ def _check_theta(theta,    # (L, dim) directions
         raise ValueError(f"theta has shape {theta.shape}; give (directions, {dim}).")
     return theta
 
-# %% ../nbs/04_wasserstein.ipynb #c042
+# %% ../nbs/04_wasserstein.ipynb #c040
 def sliced_wasserstein(x,          # (n, p) points
                        y,          # (k, p) points
                        wx=None,    # (n,) weights of x that sum to 1; equal if None
@@ -166,7 +167,7 @@ def sliced_wasserstein(x,          # (n, p) points
     theta = quadrature(x.shape[1]) if theta is None else _check_theta(theta, x.shape[1])
     return float(np.mean([wasserstein_1d(x @ t, y @ t, wx, wy, q)**q for t in theta]) ** (1 / q))
 
-# %% ../nbs/04_wasserstein.ipynb #c045
+# %% ../nbs/04_wasserstein.ipynb #c043
 @njit(cache=True)
 def _radix_sort(v,     # (m,) float32, contiguous
                 keys,  # (m,) uint64, work space
@@ -194,7 +195,7 @@ def _radix_sort(v,     # (m,) float32, contiguous
         shift += digit
     return keys
 
-# %% ../nbs/04_wasserstein.ipynb #c048
+# %% ../nbs/04_wasserstein.ipynb #c046
 @njit(cache=True)
 def _sort_slice(points, theta, v, keys, spare, order, value):
     "Project the points on one direction and sort them: their order, and their places in that order."
@@ -215,7 +216,6 @@ def _sort_slices(points, theta, order, value):
         v, keys, spare = np.empty(k, np.float32), np.empty(k, np.uint64), np.empty(k, np.uint64)
         _sort_slice(points, theta[l], v, keys, spare, order[l], value[l])
 
-# %% ../nbs/04_wasserstein.ipynb #c051
 @njit(cache=True, parallel=True)
 def _areas(order, gaps, diff, out):
     "For each row of diff: the mean over slices of the area between the distribution functions."
@@ -229,22 +229,7 @@ def _areas(order, gaps, diff, out):
                 area += abs(f) * gaps[l, r]
         out[b] = area / slices
 
-# %% ../nbs/04_wasserstein.ipynb #c054
-@njit(cache=True, parallel=True)
-def _area_gradients(order, gaps, diff, area, grad):
-    "For every slice: the area, and its derivative by each mass; each task owns a slice."
-    slices, k = order.shape
-    for l in prange(slices):
-        f, g, a = diff.sum(), 0.0, 0.0
-        for r in range(k - 1, -1, -1):
-            if r < k - 1:
-                a += abs(f) * gaps[l, r]
-                g += np.sign(f) * gaps[l, r]
-            grad[l, order[l, r]] = g
-            f -= diff[order[l, r]]
-        area[l] = a
-
-# %% ../nbs/04_wasserstein.ipynb #c056
+# %% ../nbs/04_wasserstein.ipynb #c048
 @dataclass(frozen=True, eq=False)
 class SliceGrid:
     "Cells seen from every direction, sorted once: distances between tables on them are then sums."
@@ -262,44 +247,19 @@ class SliceGrid:
         for name, v in dict(points=points, theta=theta, order=order, gaps=np.diff(value, axis=1)).items():
             object.__setattr__(self, name, v)
 
-    def _difference(self, p, q):
+    def distance(self,
+                 p, # table, or a stack of tables (b, ...); masses may be negative
+                 q, # the same shape
+                 ): # a float, or (b,) for a stack
+        "Sliced 1-Wasserstein distance between tables on the grid's cells."
         p, q, k = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64), len(self.points)
         if p.shape != q.shape or p.size % k or not p.size:
             raise ValueError(f"tables have shapes {p.shape} and {q.shape}; give two of the same shape with {k} cells.")
-        return np.ascontiguousarray((p - q).reshape(-1, k))
+        diff = np.ascontiguousarray((p - q).reshape(-1, k)); out = np.empty(len(diff))
+        _areas(self.order, self.gaps, diff, out)
+        return float(out[0]) if len(diff) == 1 else out
 
-# %% ../nbs/04_wasserstein.ipynb #c059
-def _distance(self: SliceGrid,
-              p, # table, or a stack of tables (b, ...); masses may be negative
-              q, # the same shape
-              ): # a float, or (b,) for a stack
-    "Sliced 1-Wasserstein distance between tables on the grid's cells."
-    diff = self._difference(p, q)
-    out = np.empty(len(diff))
-    _areas(self.order, self.gaps, diff, out)
-    return float(out[0]) if len(diff) == 1 else out
-
-def _cdf_gap(self: SliceGrid,
-             p, # table, masses may be negative
-             q, # the same shape
-             ) -> np.ndarray: # (L, k - 1)
-    "Difference of the two distribution functions between neighbouring cells, slice by slice."
-    return np.cumsum(self._difference(p, q)[0][self.order], axis=1)[:, :-1]
-
-def _value_and_grad(self: SliceGrid,
-                    p, # one table, masses may be negative
-                    q, # the same shape
-                    ) -> tuple: # distance, and its derivative by p in p's shape
-    "Distance and its subgradient with respect to the masses of p."
-    diff = self._difference(p, q)
-    if len(diff) > 1: raise ValueError(f"tables have {len(diff)} times the {len(self.points)} cells; give one pair at a time.")
-    area, grad = np.empty(len(self.theta)), np.empty(self.order.shape)
-    _area_gradients(self.order, self.gaps, diff[0], area, grad)
-    return float(area.mean()), grad.mean(0).reshape(np.shape(p))
-
-SliceGrid.distance, SliceGrid.cdf_gap, SliceGrid.value_and_grad = _distance, _cdf_gap, _value_and_grad
-
-# %% ../nbs/04_wasserstein.ipynb #c061
+# %% ../nbs/04_wasserstein.ipynb #c050
 def sw1_table(p,          # table of masses, may be negative
               q,          # the same shape
               points,     # (k, dim) places of the cells, in C order
@@ -308,7 +268,7 @@ def sw1_table(p,          # table of masses, may be negative
     "Sliced 1-Wasserstein distance between two tables on the same cells."
     return SliceGrid(points, theta).distance(p, q)
 
-# %% ../nbs/04_wasserstein.ipynb #c066
+# %% ../nbs/04_wasserstein.ipynb #c055
 def sort_gradient(z: torch.Tensor,      # (m, p) particles
                   target: torch.Tensor, # (m, p) target points
                   theta,                # (L, p) directions
@@ -321,7 +281,7 @@ def sort_gradient(z: torch.Tensor,      # (m, p) particles
     gap = torch.empty_like(y).scatter_(0, order, y - y2)             # displacement of particle i on slice l
     return float((gap**2).mean()), gap @ theta * (2 / gap.numel())
 
-# %% ../nbs/04_wasserstein.ipynb #c069
+# %% ../nbs/04_wasserstein.ipynb #c058
 def _columns(z,     # (m, p) particles
              theta, # (L, p) directions
              ) -> tuple: # (p, m) coordinates, (L, p) directions, (L,) lowest and (L,) highest possible projection; all float32
@@ -346,7 +306,7 @@ def _rows(rows,   # None, (m,) flags, or indices
     if rows.size and not (0 <= rows.min() and rows.max() < m): raise ValueError(f"rows has an index outside of 0..{m-1}.")
     return rows.astype(np.int32).ravel()
 
-# %% ../nbs/04_wasserstein.ipynb #c072
+# %% ../nbs/04_wasserstein.ipynb #c061
 class Workspace:
     "Arrays that are kept between calls, made when they are first needed."
     def __init__(self): self._arrays = {}
@@ -361,7 +321,7 @@ class Workspace:
         if a is None or a.shape != shape or a.dtype != dtype: a = self._arrays[name] = np.empty(shape, dtype)
         return a
 
-# %% ../nbs/04_wasserstein.ipynb #c075
+# %% ../nbs/04_wasserstein.ipynb #c064
 _BLOCK = 1024   # particles that one task handles at a time: its arrays stay in the nearest cache
 
 @njit(cache=True)
@@ -388,7 +348,7 @@ def _squares(v, n):
     for i in range(n): s += v[i] * v[i]
     return s
 
-# %% ../nbs/04_wasserstein.ipynb #c078
+# %% ../nbs/04_wasserstein.ipynb #c067
 @njit(cache=True, parallel=True)
 def _exact_displacements(zt, points, counts, theta, gap):
     "gap[l, i]: projection of particle i on slice l, minus the target point of the same rank."
@@ -407,7 +367,7 @@ def _exact_displacements(zt, points, counts, theta, gap):
             left -= 1
             gap[l, np.uint32(done[r] & np.uint64(0xffffffff))] -= value[cell]
 
-# %% ../nbs/04_wasserstein.ipynb #c080
+# %% ../nbs/04_wasserstein.ipynb #c069
 @njit(cache=True, parallel=True)
 def _gather(gap, rows, theta, factor, out, loss):
     "Sum over slices of displacement times direction for the kept particles, and the blocks' squared displacements."
@@ -423,7 +383,7 @@ def _gather(gap, rows, theta, factor, out, loss):
             for i in range(n): out[c, own[i]] = factor * g[c, i]
         loss[t] = total
 
-# %% ../nbs/04_wasserstein.ipynb #c082
+# %% ../nbs/04_wasserstein.ipynb #c071
 def exact_gradient(z,         # (m, p) particles, float32; fastest if z.T is contiguous
                    points,    # (k, p) places of the target's cells
                    counts,    # (k,) integers that add to m: how many target points each cell has
@@ -445,7 +405,7 @@ def exact_gradient(z,         # (m, p) particles, float32; fastest if z.T is con
     _gather(gap, rows, theta, np.float32(2 / (m * slices)), out, loss)
     return float(loss.sum() / max(len(rows) * slices, 1)), out.T
 
-# %% ../nbs/04_wasserstein.ipynb #c088
+# %% ../nbs/04_wasserstein.ipynb #c077
 @njit(cache=True, parallel=True)
 def _fill_quantiles(points, weights, theta, offset, out):
     "Row l: the target's quantiles on slice l; each task owns a slice."
@@ -462,7 +422,7 @@ def _fill_quantiles(points, weights, theta, offset, out):
                 f += weights[order[cell]]
             out[l, r] = value[cell]
 
-# %% ../nbs/04_wasserstein.ipynb #c089
+# %% ../nbs/04_wasserstein.ipynb #c078
 def quantile_table(points,   # (k, p) places of the target's cells
                    weights,  # (k,) weights or a table of k cells; they sum to 1
                    theta,    # (L, p) directions
@@ -478,7 +438,17 @@ def quantile_table(points,   # (k, p) places of the target's cells
     _fill_quantiles(points[keep], weights[keep], np.ascontiguousarray(theta), float(offset), out)
     return out
 
-# %% ../nbs/04_wasserstein.ipynb #c092
+def _check_quantiles(quantiles,    # (L, size)
+                     slices: int,  # L
+                     bins: int,    # bins of the histogram
+                     ):
+    "Refuse a quantile table of other directions, and empty histograms."
+    shape = tuple(quantiles.shape)
+    if len(shape) != 2 or shape[0] != slices or not shape[1]:
+        raise ValueError(f"quantiles has shape {shape} for {slices} directions; make it with quantile_table and the same theta.")
+    if bins < 1: raise ValueError(f"bins={bins}: the histogram needs at least one bin.")
+
+# %% ../nbs/04_wasserstein.ipynb #c081
 @njit(cache=True)
 def _bins(v, n, low, scale, bins, out):
     "Bin of each of the first n projections."
@@ -500,7 +470,6 @@ def _count(zt, theta, low, scale, counts):
             _bins(v, n, low[l], scale[l], bins, b)
             for i in range(n): h[b[i]] += 1
 
-# %% ../nbs/04_wasserstein.ipynb #c095
 @njit(cache=True)
 def _running_sum(counts, size, place):
     "place[l, b]: where bin b starts, in entries of the quantile table; it reaches to place[l, b + 1]."
@@ -515,15 +484,15 @@ def _running_sum(counts, size, place):
             below += h
         place[l, bins] = size
 
-# %% ../nbs/04_wasserstein.ipynb #c098
+# %% ../nbs/04_wasserstein.ipynb #c084
+_UNIT, _WEYL = np.float32(2**-32 * (1 - 2**-23)), 0x9e3779b1 - 2**32   # the largest integer stays below 1; the golden ratio as a signed integer
+
 @njit(cache=True)
 def _uniform(i, key):
-    "A random number in [0, 1) that depends on an index and a key only."
+    "A random number between 0 and 1 that depends on an index and a key only."
     x = np.uint32(np.uint32(i) * np.uint32(0x9e3779b1) + key)
-    x = np.uint32((x ^ np.uint32(x >> 16)) * np.uint32(0x7feb352d))
     x = np.uint32((x ^ np.uint32(x >> 15)) * np.uint32(0x846ca68b))
-    x = np.uint32(x ^ np.uint32(x >> 16))
-    return np.float32(np.int32(x >> 8)) * np.float32(2**-24)
+    return np.float32(np.int32(x)) * _UNIT + np.float32(.5)
 
 def _keys(seed,        # int or ints
           slices: int, # number of slices
@@ -531,7 +500,7 @@ def _keys(seed,        # int or ints
     "One key a slice."
     return np.random.SeedSequence(seed).generate_state(slices)
 
-# %% ../nbs/04_wasserstein.ipynb #c100
+# %% ../nbs/04_wasserstein.ipynb #c086
 @njit(cache=True, parallel=True)
 def _displace(zt, rows, theta, low, scale, place, quantiles, key, factor, out, loss):
     "Level, image, displacement and gradient of the kept particles (zt holds only them); each task owns a block."
@@ -554,18 +523,7 @@ def _displace(zt, rows, theta, low, scale, place, quantiles, key, factor, out, l
             for i in range(n): out[c, own[i]] = factor * g[c, i]
         loss[t] = total
 
-# %% ../nbs/04_wasserstein.ipynb #c101
-def _check_quantiles(quantiles,    # (L, size)
-                     slices: int,  # L
-                     bins: int,    # bins of the histogram
-                     ):
-    "Refuse a quantile table of other directions, and empty histograms."
-    shape = tuple(quantiles.shape)
-    if len(shape) != 2 or shape[0] != slices or not shape[1]:
-        raise ValueError(f"quantiles has shape {shape} for {slices} directions; make it with quantile_table and the same theta.")
-    if bins < 1: raise ValueError(f"bins={bins}: the histogram needs at least one bin.")
-
-# %% ../nbs/04_wasserstein.ipynb #c102
+# %% ../nbs/04_wasserstein.ipynb #c087
 def histogram_gradient(z,         # (m, p) particles, float32; fastest if z.T is contiguous
                        quantiles, # (L, size) float32 from `quantile_table`
                        theta,     # (L, p) the same directions
@@ -590,42 +548,35 @@ def histogram_gradient(z,         # (m, p) particles, float32; fastest if z.T is
     _displace(zt, rows, theta, low, scale, place, quantiles, _keys(seed, slices), np.float32(2 / (m * slices)), out, loss)
     return float(loss.sum() / max(len(rows) * slices, 1)), out.T
 
-# %% ../nbs/04_wasserstein.ipynb #c116
-def _uniform_torch(rows: torch.Tensor, # (n,) indices
-                   key: torch.Tensor,  # (L,) keys, int32
-                   ) -> torch.Tensor: # (L, n) float32
-    "`_uniform` in torch's wrapping 32-bit integers."
-    def signed(x): return x - 2**32 if x >= 2**31 else x
-    x = rows.to(torch.int32)[None] * signed(0x9e3779b1) + key[:, None]
-    x = (x ^ (x >> 16).bitwise_and_(0xffff)).mul_(signed(0x7feb352d))
-    x = (x ^ (x >> 15).bitwise_and_(0x1ffff)).mul_(signed(0x846ca68b))
-    x = x ^ (x >> 16).bitwise_and_(0xffff)
-    return (x >> 8).bitwise_and_(0xffffff).to(torch.float32).mul_(2**-24)
+# %% ../nbs/04_wasserstein.ipynb #c097
+def _slots(zt: torch.Tensor,    # (p, n) coordinates
+           theta: torch.Tensor, # (L, p) directions
+           low: torch.Tensor,   # (L, 1) lowest projections
+           scale: torch.Tensor, # (L, 1) bins per unit of length
+           bins: int,           # number of bins
+           ) -> tuple: # (L, n) projections, (L, n) int32 bins, numbered slice after slice
+    "Projections and their bins."
+    y, first = theta @ zt, torch.arange(0, len(theta) * bins, bins, dtype=torch.int32, device=zt.device)
+    return y, (y - low).mul_(scale).to(torch.int32).clamp_(0, bins - 1).add_(first[:, None])
 
-# %% ../nbs/04_wasserstein.ipynb #c119
-def _displacements_torch(zt: torch.Tensor,        # (p, m) coordinates
-                         i: torch.Tensor,         # (n,) particles that are kept
-                         theta: torch.Tensor,     # (L, p) directions
-                         quantiles: torch.Tensor, # (L, size)
-                         low: torch.Tensor,       # (L, 1) lowest projections
-                         scale: torch.Tensor,     # (L, 1) bins per unit of length
-                         key: torch.Tensor,       # (L,) keys
-                         bins: int,               # number of bins
-                         ) -> torch.Tensor: # (L, n)
-    "Projection minus image of the kept particles: histogram, running sum, random placement, quantile table."
-    (slices, size), m = quantiles.shape, zt.shape[1]
-    at = torch.arange(slices, device=zt.device, dtype=torch.int32)[:, None]
-    def look_up(table, index): return table.ravel().index_select(0, index.ravel()).view(index.shape)
-    y = theta @ zt                                                                       # (L, m) projections
-    slot = (y - low).mul_(scale).to(torch.int32).clamp_(0, bins - 1).add_(at * bins)     # their bins, slice after slice
-    h = torch.bincount(slot.ravel(), minlength=slices * bins).view(slices, bins)         # 1. histogram
-    start, reach = ((v.double() * (size / m)).to(y.dtype) for v in (h.cumsum(1) - h, h)) # 2. running sum
-    if len(i) < m: y, slot = y[:, i], slot[:, i]
-    level = look_up(reach, slot).mul_(_uniform_torch(i, key)).add_(look_up(start, slot)) # 3. random placement
-    r = level.to(torch.int32).clamp_(max=size - 1).add_(at * size)
-    return y.sub_(look_up(quantiles, r))                                                 # 4. quantile table
+def _displacements(y, slot, base, key, middle, slope, quantiles): # as in `_slots`; (n,) hashed indices, (L,) keys, (L, bins) twice, (L, size)
+    "Projection minus image: random placement in the bin, then the quantile table."
+    def look_up(table, at): return table.ravel().index_select(0, at.ravel()).view(at.shape)
+    x, (slices, size) = base + key[:, None], quantiles.shape
+    u = (x ^ (x >> 15).bitwise_and_(0x1ffff)).mul_(0x846ca68b - 2**32).to(y.dtype)                    # the hash, before it is scaled
+    level = torch.addcmul(look_up(middle, slot), look_up(slope, slot), u).to(torch.int32).clamp_(0, size - 1)
+    row = torch.arange(0, slices * size, size, dtype=torch.int32, device=y.device)
+    return y.sub_(look_up(quantiles, level.add_(row[:, None])))
 
-# %% ../nbs/04_wasserstein.ipynb #c121
+@contextmanager
+def _one_thread(device: torch.device):
+    "On a processor, torch works with one thread."
+    threads = torch.get_num_threads()
+    if device.type == "cpu": torch.set_num_threads(1)
+    try: yield
+    finally: torch.set_num_threads(threads)
+
+# %% ../nbs/04_wasserstein.ipynb #c100
 def histogram_gradient_torch(z: torch.Tensor, # (m, p) particles, on any device
                              quantiles,       # (L, size) from `quantile_table`
                              theta,           # (L, p) the same directions
@@ -637,16 +588,56 @@ def histogram_gradient_torch(z: torch.Tensor, # (m, p) particles, on any device
     theta, quantiles = (torch.as_tensor(v).to(z) for v in (theta, quantiles))
     if z.ndim != 2 or theta.shape[1:] != z.shape[1:]: raise ValueError(f"theta has shape {tuple(theta.shape)} for z of shape {tuple(z.shape)}; give (directions, {z.shape[-1]}).")
     _check_quantiles(quantiles, len(theta), bins)
-    (m, slices), zt = (len(z), len(theta)), z.detach().T.contiguous()
+    (m, slices), zt, size = (len(z), len(theta)), z.detach().T.contiguous(), quantiles.shape[1]
     ends = torch.stack([theta * zt.amin(1), theta * zt.amax(1)])
     low, high = ends.amin(0).sum(1, keepdim=True), ends.amax(0).sum(1, keepdim=True)
     if not torch.isfinite(high - low).all(): raise ValueError("z holds NaN or infinity; the descent has diverged, lower its step size.")
     scale, key = bins / (high - low).where(high > low, torch.inf), torch.as_tensor(_keys(seed, slices).view(np.int32), device=z.device)
     i = torch.as_tensor(_rows(rows, m), device=z.device)
-    loss, grad, kept = 0., torch.zeros_like(zt), torch.zeros(len(zt), len(i)).to(z)
-    for l in torch.arange(slices).split(1 if z.device.type == "cpu" else slices):
-        gap = _displacements_torch(zt, i, theta[l], quantiles[l], low[l], scale[l], key[l], bins)
-        loss += float(gap.norm()**2) / max(len(i) * slices, 1)
-        kept.addmm_(theta[l].T, gap)
-    grad[:, i] = kept * (2 / (m * slices))
-    return loss, grad.T
+    loss, own, few, block = 0., zt if rows is None else zt[:, i], *((1, 2**17) if z.device.type == "cpu" else (slices, m))
+    kept, base = torch.zeros_like(own), i * _WEYL
+    with _one_thread(z.device):
+        for l in (slice(a, a + few) for a in range(0, slices, few)):
+            seen = theta[l], low[l], scale[l], bins
+            h = sum(torch.bincount(_slots(part, *seen)[1].ravel(), minlength=len(theta[l]) * bins) for part in zt.split(block, 1)).view(-1, bins)
+            reach = h.double() * (size / m)
+            middle, slope = (reach.cumsum(1) - reach / 2).to(z.dtype), (reach * float(_UNIT)).to(z.dtype)
+            for part, number, out in zip(own.split(block, 1), base.split(block), kept.split(block, 1)):
+                gap = _displacements(*_slots(part, *seen), number, key[l], middle, slope, quantiles[l])
+                loss += float(gap.square().sum()) / max(len(i) * slices, 1)
+                out.addmm_(theta[l].T, gap)
+    grad = kept if rows is None else torch.zeros_like(zt).index_copy_(1, i.long(), kept)
+    return loss, grad.mul_(2 / (m * slices)).T
+
+# %% ../nbs/04_wasserstein.ipynb #c104
+def _sort_table(z: torch.Tensor, quantiles, theta, rows=None) -> tuple: # as `histogram_gradient_torch`
+    "Exact ranks by a sort, images from the quantile table."
+    theta, quantiles, m = torch.as_tensor(theta).to(z), torch.as_tensor(quantiles).to(z), len(z)
+    _check_quantiles(quantiles, len(theta), 1)
+    level = (torch.arange(m, device=z.device) + .5) * (quantiles.shape[1] / m)
+    y, order = (z @ theta.T).sort(dim=0, stable=True)
+    gap = torch.empty_like(y).scatter_(0, order, y - quantiles[:, level.long()].T)
+    keep = torch.zeros(m, 1).to(z).index_fill_(0, torch.as_tensor(_rows(rows, m), device=z.device).long(), 1.)
+    return float((gap**2 * keep).sum() / (keep.sum() * len(theta)).clamp(min=1)), (gap * keep) @ theta * (2 / gap.numel())
+
+def gradient(z,         # (m, p) particles, numpy array or torch tensor
+             quantiles, # (L, size) from `quantile_table`
+             theta,     # (L, p) the same directions
+             *, backend: str = "auto", # "numba", "torch" or "sort"; by default numba on a processor and torch elsewhere
+             device="auto", # torch device to work on; by default where z is
+             bins: int = 4096, # bins of the histogram, not for "sort"
+             seed=0,    # for the random placement, not for "sort"
+             rows=None, # flags (m,) or indices of the particles whose gradient is wanted; all if None
+             work: Workspace = None, # arrays to use again, only for "numba"
+             ) -> tuple: # loss over the kept rows, (m, p) gradient of the kind of z
+    "Gradient of the sliced squared 2-Wasserstein distance to a quantile table."
+    if backend not in ("auto", "numba", "torch", "sort"): raise ValueError(f"backend={backend!r} is unknown; use 'auto', 'numba', 'torch' or 'sort'.")
+    tensor = isinstance(z, torch.Tensor)
+    place = torch.device((z.device if tensor else "cpu") if device == "auto" else device)
+    if backend == "auto": backend = "numba" if place.type == "cpu" else "torch"
+    if backend == "numba":
+        loss, grad = histogram_gradient(z.detach().cpu().numpy() if tensor else z, quantiles, theta, bins=bins, seed=seed, rows=rows, work=work)
+        return loss, torch.from_numpy(grad).to(z) if tensor else grad
+    x = torch.as_tensor(z if tensor else np.asarray(z, np.float32), device=place)
+    loss, grad = _sort_table(x, quantiles, theta, rows) if backend == "sort" else histogram_gradient_torch(x, quantiles, theta, bins=bins, seed=seed, rows=rows)
+    return loss, grad.to(z) if tensor else grad.cpu().numpy()
