@@ -1,4 +1,4 @@
-"""What `make test` runs: are the notebooks clean, does the module equal them, does every notebook's test pass?"""
+"""What `make test` runs: are the notebooks clean, does the module equal them, are its types sound, does every notebook's test pass?"""
 import argparse, filecmp, json, os, shutil, subprocess, sys, tempfile
 from pathlib import Path
 
@@ -25,15 +25,23 @@ def drift():
     "Export and clean a copy of the project, and list every file that changes."
     with tempfile.TemporaryDirectory() as tmp:
         copy = Path(tmp) / "project"
-        shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".venv", ".git", "_docs", "_proc", "demo", "__pycache__"), symlinks=True)
+        shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".venv", ".git", "_docs", "_proc", "demo", "__pycache__", ".mypy_cache", ".ruff_cache"), symlinks=True)
         for module in (copy / "privpgd").glob("*.py"):
-            if module.name != "__init__.py": module.unlink()
+            if module.name not in ("__init__.py", "__main__.py"): module.unlink()
         for tool in ("nbdev_export", "nbdev_clean"):
             done = run(tool, cwd=copy, capture_output=True)
             if done.returncode: sys.exit(f"{tool} failed:\n{done.stdout}{done.stderr}")
         files = [*root.glob("privpgd/*.py"), *copy.glob("privpgd/*.py"), *notebooks()]
         names = {str(f.relative_to(copy if copy in f.parents else root)) for f in files}
         return sorted(n for n in names if not ((root / n).exists() and (copy / n).exists() and filecmp.cmp(root / n, copy / n, shallow=False)))
+
+
+def lint():
+    "Ruff and mypy over the module, with the settings in pyproject.toml."
+    for command in (("ruff", "check", "privpgd"), ("mypy", "privpgd")):
+        done = run(*command, capture_output=True)
+        if done.returncode: sys.exit(f"{' '.join(command)} complains:\n{done.stdout}{done.stderr}")
+        print(f"{' '.join(command)}: no complaint")
 
 
 def main():
@@ -47,6 +55,7 @@ def main():
     if subprocess.run([sys.executable, str(root / ".ci/readme.py"), "--check"]).returncode:
         sys.exit("README.md differs from nbs/index.ipynb (run make readme)")
     print("README.md equals nbs/index.ipynb")
+    lint()
 
     skipped = [p for p in notebooks() if by_hand(p)]
     for p in skipped: print(f"run by hand, outputs committed: {p.relative_to(root)}")

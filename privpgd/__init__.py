@@ -8,7 +8,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle threads sleep instea
 
 if TYPE_CHECKING:
     from .baselines import synthesize
-    from .constraints import Penalty, PublicColumns, PublicMarginal, Rule
+    from .constraints import Penalty, PublicColumns, PublicMarginal, Rule, at_least, at_most, avoid, equal, match
     from .datasets import load_dataset
     from .marginals import count, measure
     from .metrics import evaluate
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .selection import select_and_measure
     from .schema import Boolean, Categorical, Datetime, Numeric, Ordinal, PrivacyWarning, Schema
     from .synthesizer import PrivPGD, generate
+    from .targets import measure_statistic
 
 # Where each public name lives. Modules are loaded when a name is first used, so that `import privpgd` is quick.
 _HOME = {
@@ -26,7 +27,8 @@ _HOME = {
     "Budget": "privacy", "Ledger": "privacy", "count": "marginals", "measure": "marginals", "project": "projection",
     "descend": "particles", "refine": "particles", "PrivPGD": "synthesizer", "generate": "synthesizer",
     "evaluate": "metrics", "load_dataset": "datasets", "select_and_measure": "selection", "synthesize": "baselines",
-    "Penalty": "constraints", "Rule": "constraints", "PublicMarginal": "constraints", "PublicColumns": "constraints",
+    **dict.fromkeys(("Penalty", "Rule", "PublicMarginal", "PublicColumns", "match", "equal", "avoid", "at_least", "at_most"), "constraints"),
+    "measure_statistic": "targets",
 }
 __all__ = ["__version__", *_HOME]
 

@@ -312,7 +312,7 @@ def fit_pgm(pgm: PGM, measurements: Sequence, schema: Any) -> None:
 @functools.cache
 def _mixture_estimator(components: int, rate: float, seed: int):
     "mbi's estimator of a mixture of products; one object for each setting."
-    mbi = load_mbi()
+    load_mbi()  # says what to install when it is not there
     import optax
     from mbi.extensions.mixture_of_products import MixtureOfProductsEstimator
     return MixtureOfProductsEstimator(optimizer=optax.adam(rate), num_components=components, seed=seed)

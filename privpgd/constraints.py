@@ -74,7 +74,7 @@ class Lens:
         self.missing = _Named({n: bool(getattr(c, "missing", False)) for n, c in self.columns.items()})
         self.flat = _Named({n: c.shape[1] == 1 and np.array_equal(c, line(len(c))) for n, c in zip(self.names, self.embedding.centres)})
 
-    def __call__(self, particles: torch.Tensor) -> "View": return View(particles, self)
+    def __call__(self, particles: torch.Tensor) -> View: return View(particles, self)
 
     def index(self, name: str) -> int: return self.embedding.index((name,))[0]
 
@@ -87,8 +87,12 @@ class Lens:
 # %% ../nbs/07_constraints.ipynb #c016
 class View:
     "Particles, with columns reached by name."
+    memberships: Callable[..., torch.Tensor]; of: Callable[..., torch.Tensor]  # the cells below write them
+    region: Callable[..., torch.Tensor]; present: Callable[..., torch.Tensor]
+
     def __init__(self, particles: torch.Tensor, lens: Lens): # (m, D) particles in the unit cube
-        self.particles, self.lens, self._seen = particles, lens, {}
+        self.particles, self.lens = particles, lens
+        self._seen: dict[str, torch.Tensor] = {}
 
     def __len__(self) -> int: return len(self.particles)
 
@@ -191,8 +195,8 @@ class Penalty:
             raise ValueError(f"the weight {self.weight!r} of the penalty {self.name!r} is not a finite number.")
 
     def __call__(self, view: View) -> torch.Tensor: return self.weight * self.fn(view)
-    def __rmul__(self, factor: float) -> "Penalty": return Penalty(self.fn, factor * self.weight, self.name, self.limit)
-    def __add__(self, other: "Penalty") -> "Penalty":
+    def __rmul__(self, factor: float) -> Penalty: return Penalty(self.fn, factor * self.weight, self.name, self.limit)
+    def __add__(self, other: Penalty) -> Penalty:
         limit = None if self.limit is None or other.limit is None else self.weight * self.limit + other.weight * other.limit
         return Penalty(lambda view: self(view) + other(view), 1., f"{self.name} + {other.name}", limit)
 
@@ -210,7 +214,8 @@ def check_penalty(penalty: Penalty, lens: Lens) -> None:
     try: value = penalty.fn(lens(z))
     except Exception as error: raise ValueError(f"{said} fails on 64 random particles ({error!r}): mend it first.") from None
     if not (isinstance(value, torch.Tensor) and value.numel() == 1 and value.requires_grad and bool(torch.isfinite(value).all())):
-        raise ValueError(f"{said} gives {value!r}: it must give one finite, differentiable number (a torch tensor).")
+        gives = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) and value.numel() != 1 else repr(value)
+        raise ValueError(f"{said} gives {gives}: it must give one finite, differentiable number (a torch tensor).")
     grad, = torch.autograd.grad(value.sum(), z, allow_unused=True)
     if grad is None: raise ValueError(f"{said} does not depend on the particles: use its argument.")
     if not torch.isfinite(grad).all(): raise ValueError(f"{said} has a gradient that is not finite: smooth it where it has a kink or a pole.")
@@ -218,7 +223,7 @@ def check_penalty(penalty: Penalty, lens: Lens) -> None:
 # %% ../nbs/07_constraints.ipynb #c033
 class Statistic:
     "A function of the mean of row features that lie between 0 and 1."
-    touches = None   # how many features one record can change, squared and summed: {"replace": .., "add-remove": ..}; None: all of them
+    touches: dict | None = None # how many features one record can change, squared and summed: {"replace": .., "add-remove": ..}; None: all of them
     needs_total = True # whether the number of rows is needed beside the sums
 
     def features(self, view: View) -> torch.Tensor: raise NotImplementedError # (m, q) between 0 and 1
@@ -373,7 +378,7 @@ def settle(codes: np.ndarray,       # (m, d) integer codes, such as nearest cent
            tables: dict,            # clique -> array, the targets as shares
            schema,                  # anything with `names` and `shape`
            penalties: Sequence,     # torch functions, (m, D) particles -> scalar
-           limits: Sequence,        # what each of them may be at the end
+           limits: Any,             # what each of them may be at the end
            *,
            sweeps: int = 12,        # refinement sweeps
            seed=None,               # int, numpy Generator or None
@@ -489,7 +494,7 @@ class Group:
         self.grid = np.ones([s for c in self.corners.values() for s in c.shape], bool)
         for rule in rules: self.grid &= _grid(rule, list(self.columns), self.corners)
         inner = {n: 2 * a + 1 for a, n in enumerate(self.columns)}
-        some = self.grid.any(tuple(a for n, a in inner.items() if n not in held), keepdims=True)
+        some: Any = self.grid.any(tuple(a for n, a in inner.items() if n not in held), keepdims=True)
         self.allowed = some.all(tuple(inner.values()))
 
 # %% ../nbs/07_constraints.ipynb #c059
@@ -541,14 +546,16 @@ def _fit(table: np.ndarray, mask: np.ndarray, margins: list, rounds: int) -> np.
 # %% ../nbs/07_constraints.ipynb #c063
 def impose(tables: dict,          # clique -> probability array
            schema,                # anything with `names` and `shape`
-           forbidden: dict = {},  # clique -> boolean array, true where no row may be
-           public: dict = {},     # clique -> probability array without noise
+           forbidden: dict | None = None, # clique -> boolean array, true where no row may be
+           public: dict | None = None, # clique -> probability array without noise
            rounds: int = 30,      # of proportional fitting
            ) -> dict: # clique -> probability array
     "Tables with structural zeros and public marginals."
     if not forbidden and not public: return dict(tables)
+    forbidden, public = forbidden or {}, public or {}
     everything, known, keep, add = {**tables, **public}, {n for c in public for n in c}, lambda a, axes: a.any(axes), lambda a, axes: a.sum(axes)
-    masks, first, sums = {}, {}, {n: {True: [], False: []} for n in schema.names}
+    masks, first = {}, {}
+    sums: dict[str, dict[bool, list]] = {n: {True: [], False: []} for n in schema.names}
     for clique, t in everything.items():
         masks[clique] = np.ones(t.shape, bool)
         for names, f in forbidden.items():
@@ -636,7 +643,8 @@ class PublicMarginal:
         return tuple(self.columns[i] for i in order), table.transpose(order) / table.sum()
 
     def _from_dict(self, lens: Lens, shape: tuple) -> np.ndarray:
-        out, levels = np.zeros(shape), [getattr(lens.columns[n], "levels", None) for n in self.columns]
+        out = np.zeros(shape)
+        levels: list[Any] = [getattr(lens.columns[n], "levels", None) for n in self.columns]
         for key, value in self.table.items():
             key = key if isinstance(key, tuple) and len(shape) > 1 else (key,)
             for n, known, x in zip(self.columns, levels, key):
@@ -738,7 +746,7 @@ class Requirements:
         self.wishes, self.bounds = list(penalties), [p for p in penalties if isinstance(p, Bound)]
         self.penalties = [p.penalty(self.lens) if isinstance(p, Bound) else as_penalty(p) for p in penalties]
         for p in self.penalties: check_penalty(p, self.lens)
-        kinds = {k: [c for c in constraints if isinstance(c, k)] for k in (Rule, PublicMarginal, PublicColumns)}
+        kinds: dict[type, list] = {k: [c for c in constraints if isinstance(c, k)] for k in (Rule, PublicMarginal, PublicColumns)}
         for c in constraints:
             if not isinstance(c, tuple(kinds)): raise ValueError(f"constraints holds a {type(c).__name__}: give a Rule, a PublicMarginal or a PublicColumns; a Penalty goes to penalties.")
         names = [n for c in kinds[PublicColumns] for n in c.names()]
@@ -755,7 +763,8 @@ class Requirements:
     def penalty(self, particles: torch.Tensor) -> torch.Tensor: # scalar
         "The weighted sum of all penalties."
         view = self.lens(particles)
-        return sum(p(view) for p in self.penalties)
+        total: Any = sum(p(view) for p in self.penalties)
+        return total
 
     def pressing(self, free: torch.Tensor, reached: torch.Tensor) -> tuple: # functions of (m, D) particles, and their limits
         "The penalties as finalization needs them: a bound that free refinement breaks becomes an equation; limits are the penalties' own, or what the descent has reached."
@@ -767,7 +776,8 @@ class Requirements:
 # %% ../nbs/07_constraints.ipynb #c086
 def _public(marginals: list, groups: list, lens: Lens) -> dict:
     "Public marginals as probability tables, or a sentence about a contradiction."
-    out, sources = {}, {}
+    out: dict[tuple, np.ndarray] = {}
+    sources: dict[tuple, str] = {}
     for p in marginals:
         clique, table = p.shares(lens)
         if clique in out: raise RuleError(f"two public marginals are given for {', '.join(clique)}: keep one.")
@@ -782,7 +792,7 @@ def _public(marginals: list, groups: list, lens: Lens) -> dict:
         out[clique], sources[clique] = table, p.label()
     return out
 
-def _held(columns: list, groups: list, public: dict, lens: Lens, encode: Callable | None) -> tuple: # names, (m, p) codes
+def _held(columns: list, groups: list, public: dict, lens: Lens, encode: Any) -> tuple: # names, (m, p) codes
     "Public columns as codes, or a sentence about rows that cannot be."
     if not columns: return (), None
     if len(columns) > 1: raise ValueError("constraints holds two PublicColumns: put all public columns in one table.")

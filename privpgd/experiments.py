@@ -5,9 +5,10 @@
 # %% ../nbs/13_experiments.ipynb #c003
 from __future__ import annotations
 import contextlib, functools, glob, hashlib, importlib, itertools, json, math, os, platform, queue, re, signal, subprocess, sys, tempfile, threading, time, uuid, warnings
+from collections.abc import Callable, Iterable
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Callable, Iterable
+from typing import Any
 import cloudpickle
 import joblib
 import numpy as np
@@ -18,7 +19,7 @@ from .metrics import METRICS, evaluate
 # %% auto #0
 __all__ = ['METHODS', 'PAPER_METRICS', 'find_methods', 'noise_facts', 'job_key', 'make_jobs', 'append_line', 'read_lines',
            'read_results', 'versions', 'run_job', 'finished', 'run_grid', 'summary', 'paper_table', 'Rendered',
-           'render_table', 'against_paper', 'log_ratios', 'plot_ratios']
+           'render_table', 'against_paper', 'log_ratios', 'times_worse', 'plot_ratios']
 
 # %% ../nbs/13_experiments.ipynb #c006
 def _privpgd(frame, schema, epsilon: float, delta: float, seed: int, **options):
@@ -565,7 +566,20 @@ def log_ratios(
             if row["dataset"] in base: rows.append((row["dataset"], "paper", row["method"], float(np.log2(row[metric] / base[row["dataset"]])), math.nan))
     return pd.DataFrame(rows, columns=["dataset", "source", "method", "mean", "std"])
 
-# %% ../nbs/13_experiments.ipynb #c096
+# %% ../nbs/13_experiments.ipynb #c097
+def times_worse(
+    results: pd.DataFrame,  # from `read_results`
+    dataset: str = "diabetes130us",  # one of the paper's, to have its numbers too
+    reference: str = "privpgd",  # whose errors are 1
+    metrics: Iterable[str] = PAPER_METRICS[1:],  # errors to average over
+) -> pd.DataFrame:  # index source, method; one column for each epsilon
+    "Geometric mean over the metrics of each method's error over the reference's."
+    own, metrics = results[results["dataset"] == dataset], list(metrics)
+    budgets = sorted(own.loc[own["method"] == reference, "epsilon"].dropna().unique(), reverse=True)
+    logs = pd.concat({e: pd.concat([log_ratios(own, e, m, reference) for m in metrics]) for e in budgets}, names=["epsilon"]).reset_index("epsilon")
+    return 2 ** logs.groupby(["source", "method", "epsilon"])["mean"].mean().unstack("epsilon")[budgets]
+
+# %% ../nbs/13_experiments.ipynb #c099
 _STYLE = {"ours": dict(zip(["privpgd", "privpgd-paper", "independent", "pgm+aim", "pgm+mst", "mop", "gsd", "rap", "gem"],
                            ["black", "tab:blue", "0.55", "tab:orange", "tab:red", "tab:olive", "tab:green", "tab:brown", "tab:purple"])),
           "paper": dict(zip(["PrivPGD", "PGM+AIM", "PGM+MST", "Private GSD", "GEM", "RAP"],
@@ -588,7 +602,7 @@ def _plot_panel(ax, logs: pd.DataFrame, datasets: list[str], cut: float) -> None
     ax.set_ylim(min(ax.get_ylim()[0], -0.5), max(ax.get_ylim()[1], 1.0))  # a hundredth of a ratio should not look like a mountain
     ax.set_yticks([t for t in ax.get_yticks() if ax.get_ylim()[0] <= t <= min(cut, ax.get_ylim()[1])]); ax.spines[["top", "right"]].set_visible(False)
 
-# %% ../nbs/13_experiments.ipynb #c097
+# %% ../nbs/13_experiments.ipynb #c100
 def plot_ratios(
     results: pd.DataFrame,  # from `read_results`
     epsilon: float = 2.5,  # budget

@@ -8,7 +8,6 @@ __all__ = ['generator_network', 'GEM']
 # %% ../nbs/11d_gem.ipynb #c002
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -48,9 +47,10 @@ class GEM(Relaxed):
     lr: float = .003           # first learning rate of Adam
     power: int = 1             # 1: absolute residuals, 2: squared ones
 
-    def _check(self):
+    def check(self, cliques, schema) -> None:
+        "Raise one sentence if an option makes no sense."
         _check_options(self, noise_dim=1, batch_size=2)
-        if not all(isinstance(k, (int, np.integer)) and k > 0 for k in self.layers): raise ValueError(f"layers={self.layers!r} must hold positive whole numbers, such as (128, 256).")
+        if not (isinstance(self.layers, (tuple, list)) and all(isinstance(k, (int, np.integer)) and k > 0 for k in self.layers)): raise ValueError(f"layers={self.layers!r} must hold positive whole numbers, such as (128, 256).")
 
     def _key(self): return tuple(self.layers), self.noise_dim, self.batch_size, self.start
 

@@ -5,6 +5,7 @@
 # %% ../nbs/11b_gsd.ipynb #c002
 from __future__ import annotations
 import time
+from typing import Any
 import numba as nb
 import numpy as np
 from tqdm.auto import tqdm
@@ -26,7 +27,8 @@ def _layout(merged: dict, # clique -> (table of shares, noise), from `merge`
             schema,       # anything with `names` and `shape`
             ) -> tuple: # plan (first, base, step, weight, link, other, stride), flat shares, flat weights
     "Where the cells of all tables lie in one vector, and which of them each column touches."
-    place, members, start = {n: j for j, n in enumerate(schema.names)}, [[] for _ in schema.names], 0
+    place, start = {n: j for j, n in enumerate(schema.names)}, 0
+    members: list[list] = [[] for _ in schema.names]
     weights = _weights([noise for _, noise in merged.values()])
     for (clique, (table, _)), w in zip(merged.items(), weights):
         columns, strides = [place[n] for n in clique], [int(np.prod(table.shape[a + 1:])) for a in range(table.ndim)]
@@ -159,13 +161,28 @@ def _check_whole(name: str, value, low: int):
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
         raise ValueError(f"{name}={value!r} must be a whole number, {low} or more.")
 
-def _check_search(codes, schema, patience, tolerance, **whole):
-    "One sentence about a table or an option that makes no sense."
+def _check_number(name: str, value, positive: bool = True):
+    "One sentence if the value is not a finite number that is positive, or at least not negative."
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) and np.isfinite(value)
+    if not real or value < 0 or (positive and value == 0):
+        raise ValueError(f"{name}={value!r} must be a finite{', positive number' if positive else ' number, 0 or more'}.")
+
+def _check_seed(seed):
+    "One sentence if numpy cannot make random numbers from it."
+    try: np.random.default_rng(seed)
+    except (TypeError, ValueError): raise ValueError(f"seed={seed!r} is not a seed: give a whole number, 0 or more, a numpy Generator, or None.") from None
+
+def _check_settings(patience, tolerance, **whole):
+    "One sentence about an option of the search that makes no sense."
     for name, value in whole.items(): _check_whole(name, value, int(name == "elite"))
     if patience is not None: _check_whole("patience", patience, 1)
     if whole["mutations"] + whole["crossovers"] == 0:
         raise ValueError("mutations and crossovers are both 0, so no child would ever be born; give at least one of them.")
-    if not (np.isfinite(tolerance) and tolerance >= 0): raise ValueError(f"tolerance={tolerance!r} must be a finite number, 0 or more.")
+    _check_number("tolerance", tolerance, positive=False)
+
+def _check_search(codes, schema, patience, tolerance, **whole):
+    "One sentence about a table or an option that makes no sense."
+    _check_settings(patience, tolerance, **whole)
     if codes.ndim != 2 or codes.shape[1] != len(schema.names) or not len(codes):
         raise ValueError(f"codes of shape {codes.shape} do not fit {len(schema.names)} columns; give at least one row.")
     for name, k, column in zip(schema.names, schema.shape, codes.T):
@@ -231,12 +248,21 @@ class GSD:
             schema,       # anything with `names` and `shape`
             ) -> np.ndarray: # (m, d) int32 codes
         "Search for a table; its codes are kept in `codes_`, its progress in `history_`."
-        m = 2000 if self.n_rows is None else self.n_rows
-        _check_whole("n_rows", m, 1)
-        options = {name: getattr(self, name) for name in ("elite", "mutations", "crossovers", "generations", "tolerance", "patience")}
-        rng, shape, last = np.random.default_rng(self.seed), tuple(int(k) for k in schema.shape), getattr(self, "codes_", None) if self.warm_start else None
+        self.check(None, schema)
+        m, options = 2000 if self.n_rows is None else self.n_rows, self._options()
+        rng, shape = np.random.default_rng(self.seed), tuple(int(k) for k in schema.shape)
+        last: Any = getattr(self, "codes_", None) if self.warm_start else None
         fits = last is not None and last.shape == (m, len(shape)) and (last.max(0) < shape).all()
-        start, history = last if fits else rng.integers(0, shape, (m, len(shape))), []
+        start = last if fits else rng.integers(0, shape, (m, len(shape)))
+        history: list[dict] = []
         self.codes_ = np.array(start, np.int32) if not len(measurements) else genetic_search(start, measurements, schema, seed=rng, verbose=self.verbose, history=history, **options)
         self.history_ = history
         return self.codes_.copy()
+
+    def _options(self) -> dict: return {name: getattr(self, name) for name in ("elite", "mutations", "crossovers", "generations", "tolerance", "patience")}
+
+    def check(self, cliques, schema) -> None:
+        "Raise one sentence if an option makes no sense."
+        if self.n_rows is not None: _check_whole("n_rows", self.n_rows, 1)
+        _check_seed(self.seed)
+        _check_settings(**self._options())

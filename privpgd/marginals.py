@@ -20,7 +20,7 @@ import numba
 import numpy as np
 import pandas as pd
 
-from .privacy import SENSITIVITY, Budget, BudgetError, Entry, Ledger, _afford, allocate, calibrate, check_delta, discrete_gaussian, zcdp_rho
+from .privacy import SENSITIVITY, Budget, BudgetError, Entry, Ledger, _afford, _given, allocate, calibrate, check_delta, discrete_gaussian, zcdp_rho
 from .schema import (Boolean, Categorical, Column, Datetime, Numeric, PrivacyWarning, Schema, SchemaError, _instants, _missing,
                             _numbers, _open, _pandas)
 from .sources import fold, piece_rows
@@ -290,7 +290,7 @@ def _open_ledger(budget, ledger, neighbors: str, seeded: bool) -> Ledger:
     if budget is not None and not isinstance(budget, Budget):
         raise ValueError(f"budget={budget!r} is not a Budget: give Budget(epsilon=…, delta=…) or Budget(rho=…).")
     if ledger is None:
-        return Ledger(budget, neighbors, seeded=seeded)
+        return Ledger(_given(budget), neighbors, seeded=seeded)
     if not isinstance(ledger, Ledger):
         raise ValueError(f"ledger={ledger!r} is not a Ledger: open one with Ledger(budget).")
     if ledger.neighbors != neighbors:
@@ -300,7 +300,7 @@ def _open_ledger(budget, ledger, neighbors: str, seeded: bool) -> Ledger:
 def _generator(seed, ledger: Ledger, call: int) -> np.random.Generator | None:
     "A generator for seeded noise, a new stream for each state of the ledger and each kind of call; None for the system's entropy."
     place = [len(ledger.entries), call]
-    try: return None if seed is None else np.random.default_rng([seed, *place] if isinstance(seed, (int, np.integer)) else seed)
+    try: return None if seed is None else np.random.default_rng([int(seed), *place] if isinstance(seed, (int, np.integer)) else seed)
     except (TypeError, ValueError): raise ValueError(f"seed={seed!r} is not a seed: give a whole number, zero or larger, or None.") from None
 
 def _check_rows(n: int) -> None:
@@ -491,17 +491,17 @@ def _level_counts(name: str, kind: str, known: pd.Series) -> tuple[list, np.ndar
 def _read_column(name: str, kind: str, values: pd.Series) -> tuple[Any, int]:
     "Known values of a column (numbers, or levels with counts) and the number of missing ones."
     gone = _missing(values)
-    known, gone = values[~gone], int(gone.sum())
+    known, holes = values[~gone], int(gone.sum())
     if kind.startswith("categorical"):
-        return _level_counts(name, kind, known), gone
+        return _level_counts(name, kind, known), holes
     if kind == "boolean":
         Boolean(name).encode(known)  # raises when something is neither true nor false
-        return None, gone
+        return None, holes
     if not len(known):
-        return np.zeros(0), gone
+        return np.zeros(0), holes
     if kind == "datetime":
-        return _instants(name, known) / 1e6, gone
-    return _whole_numbers(name, kind, known) if kind == "integer" else _numbers(name, known), gone
+        return _instants(name, known) / 1e6, holes
+    return _whole_numbers(name, kind, known) if kind == "integer" else _numbers(name, known), holes
 
 # %% ../nbs/02_marginals.ipynb #c115
 @dataclass(frozen=True)
@@ -542,7 +542,7 @@ def _learn_number(name, kind, numbers, sigmas, rules: _Rules) -> Column:
     edges = _fine_edges(low, high, kind == "integer")
     fine = rules.noisy(np.histogram(numbers, edges)[0], sigmas["trim"])
     low, high = _trim(fine, edges, sigmas["trim"], rules.tail, rules.beta)
-    common = dict(bins=rules.bins, missing=rules.missing, source="private")
+    common: dict[str, Any] = dict(bins=rules.bins, missing=rules.missing, source="private")
     if kind == "datetime":
         return Datetime(name, *(pd.Timestamp(x, unit="s") for x in (math.floor(low), math.ceil(high))), **common)
     if kind == "integer":
@@ -597,7 +597,8 @@ def _learn_column(name, kind, read, sigmas, rules: _Rules) -> Column:
         return Boolean(name, rules.missing)
     known, _ = read[name]
     if kind.startswith("categorical"):
-        return _learn_levels(name, kind, *known, sigmas[name, "levels"], rules)
+        levels, counts = known
+        return _learn_levels(name, kind, levels, counts, sigmas[name, "levels"], rules)
     return _learn_number(name, kind, known, {what: sigmas[name, what] for what in ("range", "trim")}, rules)
 
 # %% ../nbs/02_marginals.ipynb #c132
@@ -625,7 +626,8 @@ def _learn(
     read = {name: _read_column(name, kind, _pandas(table[name])) for name, kind in kinds.items() if not isinstance(kind, Column)}
     if not missing and (holes := [name for name, (_, gone) in read.items() if gone]):
         raise SchemaError(f"Column {holes[0]!r} has missing values although missing=False was said: drop or fill them, or say missing=True.")
-    sigmas, leak = {}, 0.0  # nothing to ask: nothing to pay
+    sigmas: dict = {}
+    leak = 0.0  # nothing to ask: nothing to pay
     if asked := _questions(kinds):
         check_delta(budget or account.budget, len(table), account.neighbors)
         sigmas, leak, bill = _charge(asked, budget, account, seed is not None)

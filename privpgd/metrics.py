@@ -77,7 +77,8 @@ def sliced_w1(
     angles: int = 64,  # equally spaced directions on the half circle
 ) -> np.ndarray:  # one value for each pair
     "Sliced W1 of every 2-way marginal, in embedded coordinates."
-    out, groups = np.zeros(len(real.pairs)), {}
+    out = np.zeros(len(real.pairs))
+    groups: dict[tuple, list[int]] = {}
     for p, table in enumerate(real.tables): groups.setdefault(table.shape, []).append(p)
     for (a, b), members in groups.items():
         gap = np.stack([(real.tables[p] - synth.tables[p]).ravel() for p in members])
@@ -92,7 +93,7 @@ def covariance_matrix(tables: PairTables) -> np.ndarray:  # (d, d)
     "Covariance of the embedded columns, from the 2-way marginals."
     d, scale = len(tables.shape), tables.n / max(tables.n - 1, 1)
     centres = [(np.arange(k) + 0.5) / k for k in tables.shape]; out = np.zeros((d, d))
-    margin = {}
+    margin: dict[int, np.ndarray] = {}
     for (i, j), t in zip(tables.pairs, tables.tables): margin.setdefault(i, t.sum(1)); margin.setdefault(j, t.sum(0))
     mean = np.array([margin[i] @ centres[i] for i in range(d)])
     for i in range(d): out[i, i] = margin[i] @ (centres[i] - mean[i]) ** 2
@@ -239,7 +240,7 @@ def _triple_tv(real, synth, shape, triples, out, start, stop):
 
 def triple_total_variation(real: np.ndarray, synth: np.ndarray, shape: tuple, limit: int = 200, seed: int = 0) -> np.ndarray:
     "Total variation of 3-way marginals of two arrays of codes: all of them, or `limit` at random."
-    triples = np.array(list(itertools.combinations(range(len(shape)), 3)), np.int64).reshape(-1, 3)
+    triples: np.ndarray = np.array(list(itertools.combinations(range(len(shape)), 3)), np.int64).reshape(-1, 3)
     if len(triples) > limit: triples = triples[np.random.default_rng(seed).choice(len(triples), limit, replace=False)]
     out = np.zeros(len(triples))
     _spread(_triple_tv, len(out), np.ascontiguousarray(real.T), np.ascontiguousarray(synth.T), np.array(shape), triples, out)

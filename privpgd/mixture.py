@@ -53,7 +53,7 @@ def _draw(self: Mixture,
     if not 0 <= independent <= 1: raise ValueError(f"independent={independent} must be a share between 0 and 1.")
     rng, K, at = np.random.default_rng(seed), len(self.probabilities), 0
     sizes, blocks = quantize(np.full(K, 1 / K), m, rng), [self.block(n) for n in self.names]
-    rows = np.empty((int(m), len(self.shape)), np.int32)
+    rows: np.ndarray = np.empty((int(m), len(self.shape)), np.int32)
     for k, size in enumerate(sizes):
         for j, p in enumerate(blocks):
             rows[at:at + size, j] = rng.permutation(np.repeat(np.arange(self.shape[j]), quantize(p[k], size, rng)))
@@ -223,8 +223,8 @@ def fit_mixture(measurements,          # objects with clique, counts, sigma and 
                 rate: float = .1,      # step size
                 seed=None,             # int, Generator or None
                 verbose: bool = False, # show a progress bar
-                embedding: Embedding = None, # places of the levels; `Embedding(schema)` if None
-                history: list = None,  # receives the minus log posterior of every tenth step
+                embedding: Embedding | None = None, # places of the levels; `Embedding(schema)` if None
+                history: list | None = None,  # receives the minus log posterior of every tenth step
                 ) -> Mixture:
     "Most probable mixture of products, given all noisy marginals."
     _check_options(components, ridge, steps, rate)
@@ -330,7 +330,7 @@ def _match(table, margins): # table of shares, list of (k_a,) probabilities
 def mixture_tables(mixture: Mixture, # from `fit_mixture`
                    measurements,     # objects with clique, counts, sigma and total
                    schema,           # anything with `names` and `shape`
-                   embedding: Embedding = None, # places of the levels; `Embedding(schema)` if None
+                   embedding: Embedding | None = None, # places of the levels; `Embedding(schema)` if None
                    ) -> dict: # clique -> table, non-negative, sums to 1; all margins agree
     "The mixture's tables, corrected where the measurements bring evidence."
     merged, places = merge(measurements, schema), Embedding(schema) if embedding is None else embedding

@@ -6,11 +6,11 @@
 __all__ = ['margins', 'independent', 'SparseAdam', 'Transport', 'descend', 'plot_history', 'objective', 'refine', 'plot_marginal']
 
 # %% ../nbs/06_particles.ipynb #c002
-import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numba as nb
 import numpy as np
@@ -48,7 +48,8 @@ def margins(tables: dict, # clique -> array
             schema,       # anything with `names` and `shape`
             ) -> list: # one (k,) probability vector a column
     "The 1-way marginal of every column: its own table, or the mean over the tables that hold it."
-    found, checked = [[] for _ in schema.names], _check_tables(tables, schema, positive=False)
+    found: list[list] = [[] for _ in schema.names]
+    checked = _check_tables(tables, schema, positive=False)
     own = {c[0] for _, c, _ in checked if len(c) == 1}
     for _, columns, t in checked:
         for axis, j in enumerate(columns):
@@ -106,6 +107,8 @@ def _adam_kernel(z, grad, mean, square, columns, keep, seeds, scale, rate, beta1
 # %% ../nbs/06_particles.ipynb #c024
 class SparseAdam:
     "Adam whose moments change only where the masked gradient is not zero."
+    mean: Any; square: Any  # (D, m) moments, numpy or torch
+
     def __init__(self, shape: tuple, # shape (D, m) of the particles
                  beta1: float = .9, beta2: float = .999, eps: float = 1e-8):
         self.mean, self.square, self.t = np.zeros(shape, np.float32), np.zeros(shape, np.float32), 0
@@ -136,7 +139,8 @@ def _exact_target(table: np.ndarray,  # probabilities
                   device=None,        # None: compiled for the CPU; else a torch device
                   ) -> Callable: # (z, rng, work) -> loss, (m, p) gradient
     "The paper's target: m quantized points, fresh random directions, an exact sort."
-    counts, dim = np.asarray(quantize(table, m, int(rng.integers(2**31)))).ravel(), points.shape[1]
+    counts: np.ndarray = np.asarray(quantize(table, m, int(rng.integers(2**31)))).ravel()
+    dim = points.shape[1]
     points, counts, n = points[counts > 0], counts[counts > 0], n_directions if dim > 1 else 1
     if device is None:
         return lambda z, rng, work: exact_gradient(z, points, counts, directions(n, dim, rng), work=work)
@@ -144,7 +148,7 @@ def _exact_target(table: np.ndarray,  # probabilities
     return lambda z, rng, work: sort_gradient(z, target, directions(n, dim, rng))
 
 # %% ../nbs/06_particles.ipynb #c036
-def _bank_size(n_tables: int, n_directions: int, limit: int = 2**28) -> tuple:
+def _bank_size(n_tables: int, n_directions: int, limit: int = 2**28) -> tuple[int, int]:
     "How many combs, and quantiles a direction, so that all banks stay below `limit` bytes."
     size = 8192
     while size > 256 and 4 * size * n_tables * n_directions > limit: size //= 2
@@ -168,7 +172,7 @@ def _histogram_target(table: np.ndarray,  # probabilities
     dim = points.shape[1]
     bank = _bank(dim, n_directions, combs, rng) if dim > 1 else np.ones((1, 1, 1))
     flat = bank.reshape(-1, dim)
-    quantiles = quantile_table(points, table.ravel() / table.sum(), flat, size).reshape(*bank.shape[:2], size)
+    quantiles: Any = quantile_table(points, table.ravel() / table.sum(), flat, size).reshape(*bank.shape[:2], size)
     if device is not None: quantiles = torch.as_tensor(quantiles, device=device)
     function = histogram_gradient if device is None else histogram_gradient_torch
     def gradient(z, rng, work):
@@ -285,7 +289,7 @@ def _device(device: str):
     return None if device == "cpu" else torch.device("cpu" if device == "torch" else device)
 
 # %% ../nbs/06_particles.ipynb #c060
-def _targets(checked: list, embedding: Embedding, m: int, gradient: str, n_directions: int, rng: np.random.Generator, device) -> tuple:
+def _targets(checked: list, embedding: Embedding, m: int, gradient: str, n_directions: int, rng: np.random.Generator, device) -> tuple[list, list]:
     "The target functions, and the coordinates of each."
     points = [embedding.points(clique) for clique, _, _ in checked]
     if gradient == "exact": out = [_exact_target(t, p, m, n_directions, rng, device) for (_, _, t), p in zip(checked, points)]
@@ -295,7 +299,8 @@ def _targets(checked: list, embedding: Embedding, m: int, gradient: str, n_direc
 # %% ../nbs/06_particles.ipynb #c063
 def _epoch(z, grad, targets: list, dims: list, optimizer, lr: float, batch_size: int, mask: float, penalty, weight: float, rng, work, held=()) -> tuple:
     "All batches of one epoch, in place; returns the sum of the losses and the mean penalty."
-    loss, scores, everything = 0., [], np.arange(len(z))
+    loss, everything = 0., np.arange(len(z))
+    scores: list[float] = []
     for batch in _batches(len(targets), batch_size, rng):
         touched = np.unique(np.concatenate([dims[s] for s in batch])) if penalty is None or isinstance(optimizer, Transport) else everything
         grad[touched] = 0
@@ -370,7 +375,7 @@ def descend(tables: dict,                 # clique -> probability array
     mask, lr, decay = (own[k] if v is None else v for k, v in (("mask", mask), ("lr", lr), ("decay", decay)))
     _check_settings(n_particles, epochs, batch_size, n_directions, mask, lr, step, gradient, optimizer, penalty, penalty_weight)
     checked, embedding, rng, device = _check_tables(tables, schema), embedding or Embedding(schema), np.random.default_rng(seed), _device(device)
-    z = _start(start, tables, schema, embedding, int(n_particles), rng)
+    z: Any = _start(start, tables, schema, embedding, int(n_particles), rng)
     z = z if device is None else torch.as_tensor(z, device=device)
     if penalty is not None: _penalty_gradient(penalty, z)
     rates, fixed = [lr * decay**(e // step) for e in range(int(epochs))], embedding.slice(tuple(held)) if len(held) else ()
@@ -508,7 +513,7 @@ def _refine_inputs(codes, tables: dict, schema, sigma, total, weights, price, di
     return codes, checked, rules
 
 # %% ../nbs/06_particles.ipynb #c126
-def _refine_columns(checked: list, rules: list, shape: tuple, m: int, weights: dict, price, sigma, ratio: float) -> dict:
+def _refine_columns(checked: list, rules: list, shape: tuple, m: int, weights: dict, price, sigma, ratio: float) -> dict[int, tuple[np.ndarray, list, np.ndarray, int, np.float32]]:
     "For every column that a table or a rule holds: lines, where to find them, weights, number of moving tables, threshold."
     out, stack = {}, [(c, m * t) for _, c, t in checked] + [(c, -f) for _, c, f in rules]
     for j in range(len(shape)):
@@ -544,9 +549,9 @@ def _tilt(penalties: list, codes, order, j: int, embedding: Embedding) -> tuple:
 
 def _visit_column(codes, j: int, lines, where: list, weight, moving: int, threshold, z, centres, distance_price: float, tilt, bend, seed: int) -> int:
     "One sweep over one column, in place; returns the number of moves."
-    work, (base, *rest) = lines.copy(), where
-    _subtract_counts(codes, j, work, base[:moving], *rest)
-    return _sweep_column(codes, j, work, base, *rest, weight, moving, threshold, z, centres, np.float32(distance_price), tilt, bend, seed)
+    work, (base, ptr, others, strides) = lines.copy(), where
+    _subtract_counts(codes, j, work, base[:moving], ptr, others, strides)
+    return _sweep_column(codes, j, work, base, ptr, others, strides, weight, moving, threshold, z, centres, np.float32(distance_price), tilt, bend, seed)
 
 # %% ../nbs/06_particles.ipynb #c129
 def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
@@ -562,7 +567,7 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
            forbidden: dict | None = None, # clique -> boolean array, true where no row may go
            held: Sequence = (),           # names of columns that keep their codes
            penalty: Callable | Sequence | None = None, # torch function, (m, D) particles -> scalar; or several
-           penalty_weight: float | Sequence = 0., # kappa, one for each: what one unit of m times the penalty is worth, in the objective's units
+           penalty_weight: Any = 0.,      # kappa, a number, or one for each penalty: what one unit of m times the penalty is worth, in the objective's units
            sweeps: int = 5,               # at most this many visits of each entry
            seed=None,                     # int, numpy Generator or None
            embedding: Embedding | None = None, # needed with a distance price or a penalty, made from the schema by default
@@ -576,13 +581,14 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
     z, centres = _places(codes, schema, particles, distance_price, embedding)
     for j in embedding.index(tuple(held)): columns.pop(j, None)
     pulls = [(f, w) for f, w in (zip(penalty, penalty_weight) if isinstance(penalty, (list, tuple)) else [(penalty, penalty_weight)]) if f is not None and w > 0]
-    order, began = np.arange(m), time.perf_counter()
+    order: np.ndarray = np.arange(m)
+    began = time.perf_counter()
     for sweep in range(sweeps):
         shuffle, moved = rng.permutation(m), 0
         codes, order, z = codes[shuffle], order[shuffle], [a[shuffle] if len(a) == m else a for a in z]
         for j in rng.permutation(list(columns)):
-            tilt = _tilt(pulls, codes, order, j, embedding) if pulls else _FLAT
-            moved += _visit_column(codes, j, *columns[j], z[j], centres[j], distance_price, *tilt, int(rng.integers(2**31)))
+            tilt, bend = _tilt(pulls, codes, order, j, embedding) if pulls else _FLAT
+            moved += _visit_column(codes, j, *columns[j], z[j], centres[j], distance_price, tilt, bend, int(rng.integers(2**31)))
         if history is not None:
             history.append(dict(sweep=sweep + 1, moved=int(moved), objective=objective(codes, tables, schema, weights), seconds=time.perf_counter() - began))
         if not moved: break

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 import opendp.prelude as dp
@@ -50,6 +51,15 @@ def _axes(ax=None, width: float = 6.0, height: float = 3.0):
     return ax
 
 # %% ../nbs/01_privacy.ipynb #c012
+_T = TypeVar("_T")
+
+
+def _given(value: _T | None) -> _T:
+    "A value that is surely there: the sigma of Gaussian noise, the epsilon of a budget without rho."
+    assert value is not None
+    return value
+
+
 def _number(name: str, value, least: float = 1e-100) -> float:
     "A positive finite float whose square is one too, or a sentence that says what is wrong."
     try:
@@ -221,7 +231,7 @@ def _gaussian_pld(sigma: float, step: int, h: float) -> pld.PrivacyLossDistribut
 
 # %% ../nbs/01_privacy.ipynb #c041
 def exponential_mechanism(
-    scores: Sequence[float],  # one finite score for each option, higher is better
+    scores: Sequence[float] | np.ndarray,  # one finite score for each option, higher is better
     epsilon: float,  # what the choice may cost
     sensitivity: float,  # how far one record can move any single score
     seed: int | np.random.Generator | None = None,  # None: exact, from the system's entropy; else repeatable, for experiments
@@ -272,20 +282,20 @@ class Entry:
         for name in ("sigma", "sensitivity") if self.mechanism == "gaussian" else ("epsilon",):
             object.__setattr__(self, name, _number(f"{name} of the entry {self.what!r}", getattr(self, name)))
         if self.mechanism == "gaussian" and not (self.step == int(self.step) >= 1 and self.moves >= 1 and math.isclose(
-                self.step * math.sqrt(self.moves), self.sensitivity, rel_tol=1e-9)):
+                self.step * math.sqrt(self.moves), _given(self.sensitivity), rel_tol=1e-9)):
             raise ValueError(f"sensitivity = {self.sensitivity} of integer cells must be step times the root of a whole number.")
 
     @property
     def moves(self) -> int:
         "How many cells one record moves (gaussian entries)."
-        return round((self.sensitivity / self.step) ** 2)
+        return round((_given(self.sensitivity) / self.step) ** 2)
 
 # %% ../nbs/01_privacy.ipynb #c050
 def _rho(entry: Entry) -> float:
     "zCDP cost of an entry (of its epsilon part, when it has a delta)."
     if entry.mechanism == "gaussian":
-        return 0.5 * (entry.sensitivity / entry.sigma) ** 2
-    return entry.epsilon**2 / (8 if entry.mechanism == "exponential" else 2)
+        return 0.5 * (_given(entry.sensitivity) / _given(entry.sigma)) ** 2
+    return _given(entry.epsilon) ** 2 / (8 if entry.mechanism == "exponential" else 2)
 
 
 def composed_rho(
@@ -298,7 +308,7 @@ def composed_rho(
 # %% ../nbs/01_privacy.ipynb #c053
 def _groups(entries: Iterable[Entry]) -> tuple:
     "Equal mechanisms with their multiplicity, sorted: all that the account needs to know."
-    groups = Counter()
+    groups: Counter[tuple] = Counter()
     for e in entries:
         noisy = e.mechanism == "gaussian"
         groups[(e.mechanism, e.sigma, e.step) if noisy else (e.mechanism, e.epsilon, e.delta)] += e.moves if noisy else 1
@@ -377,7 +387,7 @@ def composed_epsilon(
 def plot_privacy_curve(
     entries: Iterable[Entry],  # the releases to be drawn as one curve
     ax=None,  # matplotlib axes, new ones if not given
-    epsilons: Sequence[float] | None = None,  # where to draw, 0 to 4 if not given
+    epsilons: Sequence[float] | np.ndarray | None = None,  # where to draw, 0 to 4 if not given
     **style,  # passed on to the line
 ):
     "Delta against epsilon, for all entries together."
@@ -423,7 +433,7 @@ def _search(cost, start: float, target: float, delta: float) -> float:
 # %% ../nbs/01_privacy.ipynb #c066
 def calibrate(
     budget: Budget,  # what may be spent in all
-    weights: Sequence[float],  # (k,) share of the budget for each marginal, scaled to sum to 1; 0: not measured
+    weights: Sequence[float] | np.ndarray,  # (k,) share of the budget for each marginal, scaled to sum to 1; 0: not measured
     neighbors: str = "replace",  # "replace" or "add-remove"
     spent: Iterable[Entry] = (),  # entries that the same budget has paid for already
 ) -> np.ndarray:
@@ -436,21 +446,23 @@ def calibrate(
             raise BudgetError(f"Nothing is left of {budget}: spend less before, or grant a larger budget.")
         return widths / math.sqrt(2 * left * (1 - 1e-12))
 
+    epsilon, delta = _given(budget.epsilon), _given(budget.delta)
+
     def cost(scale):
         measured = (Entry("counts", sigma=scale * width, sensitivity=sensitivity) for width in widths[np.isfinite(widths)])
-        return composed_epsilon((*spent, *measured), budget.delta)
+        return composed_epsilon((*spent, *measured), delta)
 
-    left = gaussian_sigma(budget.epsilon, budget.delta) ** -2 - 2 * sum(map(_rho, spent))
-    start = 1 / math.sqrt(max(left, 1e-3 / gaussian_sigma(budget.epsilon, budget.delta) ** 2))
-    if math.isfinite(scale := _search(cost, start, budget.epsilon, budget.delta)):
+    left = gaussian_sigma(epsilon, delta) ** -2 - 2 * sum(map(_rho, spent))
+    start = 1 / math.sqrt(max(left, 1e-3 / gaussian_sigma(epsilon, delta) ** 2))
+    if math.isfinite(scale := _search(cost, start, epsilon, delta)):
         return widths * scale
     if spent:
-        raise BudgetError(f"Nothing of {budget} is left for this after {composed_epsilon(spent, budget.delta):.4g} was spent: spend less before, or grant a larger budget.")
+        raise BudgetError(f"Nothing of {budget} is left for this after {composed_epsilon(spent, delta):.4g} was spent: spend less before, or grant a larger budget.")
     raise BudgetError(f"No noise below sigma = 1e15 keeps {budget}: grant a larger budget.")
 
 # %% ../nbs/01_privacy.ipynb #c076
 def allocate(
-    costs: Sequence[float],  # (k,) importance times number of cells of each marginal
+    costs: Sequence[float] | np.ndarray,  # (k,) importance times number of cells of each marginal
 ) -> np.ndarray:
     "Shares of the budget, (k,), that minimise the sum of cost times squared noise."
     costs = np.asarray(costs, dtype=float)
@@ -482,13 +494,14 @@ def entries_frame(
 # %% ../nbs/01_privacy.ipynb #c080
 def _lines(entries: Sequence[Entry]) -> list[tuple[str, str, int, float, float]]:
     "Entries of one kind joined: label, noise in words, how many, share of the total, delta of their own."
-    total, kinds = sum(map(_rho, entries)), {}
+    total = sum(map(_rho, entries))
+    kinds: dict[tuple, list[Entry]] = {}
     for e in entries:
         kinds.setdefault((e.what.split(" (")[0], len(e.columns), e.mechanism, e.delta, e.seeded), []).append(e)
     lines = []
     for (what, n, *_, seeded), group in kinds.items():
         label = what if n == 0 else f"{what} of {', '.join(group[0].columns)}" if len(group) == 1 and n < 3 else f"{what} of {n} column{'s' * (n > 1)}"
-        words = [_noise_words(e) for e in sorted(group, key=lambda e: e.sigma or e.epsilon)]
+        words = [_noise_words(e) for e in sorted(group, key=lambda e: e.sigma or _given(e.epsilon))]
         noise = words[0] if words[0] == words[-1] else f"{words[0]} to {words[-1].rsplit('= ', 1)[1]}"
         lines.append((label + " (seeded)" * seeded, noise, len(group), sum(map(_rho, group)) / total, sum(e.delta for e in group)))
     return lines
@@ -514,7 +527,8 @@ class Ledger:
     ):
         if not isinstance(budget, Budget):
             raise ValueError(f"budget = {budget!r} is not a Budget: give Budget(epsilon=…, delta=…) or Budget(rho=…).")
-        self._budget, self._neighbors, self._seeded, self._adaptive, self._entries = budget, _check_neighbors(neighbors), bool(seeded), bool(adaptive), ()
+        self._budget, self._neighbors, self._seeded, self._adaptive = budget, _check_neighbors(neighbors), bool(seeded), bool(adaptive)
+        self._entries: tuple[Entry, ...] = ()
         self.spend(entries)
 
     budget = property(lambda self: self._budget, doc="The most that may be spent.")
@@ -586,7 +600,7 @@ def _filter_promise(ledger: Ledger) -> tuple[float, float]:
 
 # %% ../nbs/01_privacy.ipynb #c098
 _PEOPLE = {"replace": "one record is replaced by any other", "add-remove": "one record is added or removed"}
-_TORN = {"replace": "between two values of a record", "add-remove": "over whether a record is in the table at all"}
+_WONDERS = {"replace": "has to choose between two values of this one", "add-remove": "has to say whether this one is in the table at all"}
 _SEEDED = "seeded: for experiments, not for release"
 
 
@@ -595,8 +609,8 @@ def _meaning(ledger: Ledger) -> str:
     epsilon, guess = _filter_promise(ledger) if ledger.adaptive else (ledger.epsilon, guess_rate(ledger.entries))
     times = f" = {math.exp(epsilon):.3g}" if epsilon < 700 else ""
     return (f"When {_PEOPLE[ledger.neighbors]}, no outcome becomes more than e^{epsilon:.3g}{times} times as likely, "
-            f"but for a probability of {ledger.delta:g}; who is torn {_TORN[ledger.neighbors]} guesses right "
-            f"at most {guess:.1%} of the time.")
+            f"but for a probability of {ledger.delta:g}. Somebody who knows all other records and {_WONDERS[ledger.neighbors]} "
+            f"is right at most {guess:.1%} of the time; a coin is right half of the time.")
 
 
 def _of_delta(own: float, delta: float) -> str:

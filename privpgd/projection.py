@@ -8,6 +8,7 @@ __all__ = ['sw1_loss', 'sw1_gradient', 'project_paper', 'balance', 'project_line
 
 # %% ../nbs/05_projection.ipynb #c002
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
@@ -115,7 +116,7 @@ def project_paper(signed,                  # table of signed masses, any shape
                   step: int = 100,         # ... after so many iterations
                   seed=0,                  # int, Generator or None
                   gradient: str = "numba", # "numba", or "torch" for plain autograd
-                  history: list = None,    # receives the loss of every iteration
+                  history: list | None = None, # receives the loss of every iteration
                   ) -> np.ndarray: # table of the same shape, non-negative, sums to 1
     "Nearest probability table in the sliced 1-Wasserstein distance, as the paper finds it."
     if gradient not in ("numba", "torch"): raise ValueError(f"gradient={gradient!r} is unknown; use 'numba' or 'torch'.")
@@ -194,7 +195,7 @@ def nearest_simplex(v, # (k,) numbers
 @njit(cache=True, nogil=True)
 def _orders(points, theta):
     "Cells in their order along every direction (k, L), and the gaps between neighbours over the number of directions (k - 1, L)."
-    (k, p), slices = points.shape, len(theta)
+    k, slices = len(points), len(theta)
     order, gap = np.empty((k, slices), np.uint32), np.empty((k - 1, slices), np.float32)
     bucket, start, own, value = np.empty(k, np.int32), np.empty(k + 1, np.int32), np.empty(k, np.int32), np.empty(k)
     for l in range(slices):
@@ -287,7 +288,7 @@ def project_fast(signed,                   # table of signed masses, any shape
                  iterations: int = 400,    # at most so many steps
                  tolerance: float = 0.001, # stop when 50 steps improve the objective by less than this share
                  balanced: bool = True,    # make the measure sum to 1 first
-                 info: dict = None,        # receives value and steps
+                 info: dict | None = None, # receives value and steps
                  ) -> np.ndarray: # table of the same shape, non-negative, sums to 1
     "Nearest probability table in the sliced 1-Wasserstein distance, in milliseconds."
     v, x = _signed(signed, points), np.ascontiguousarray(points, dtype=np.float64)
@@ -348,7 +349,8 @@ def merge(measurements, # objects with clique, counts, sigma and total
     measurements, shapes = list(measurements), dict(zip(schema.names, schema.shape))
     if not measurements: raise ValueError("there is nothing to project: measurements is empty, measure at least one marginal.")
     place = {name: j for j, name in enumerate(schema.names)}
-    counts, n, sums = [_check(m, shapes) for m in measurements], total_of(measurements), {}
+    counts, n = [_check(m, shapes) for m in measurements], total_of(measurements)
+    sums: dict[tuple, tuple] = {}
     for m, c in zip(measurements, counts):
         axes = np.argsort([place[name] for name in m.clique])          # columns in the order of the schema
         clique, c, weight = tuple(m.clique[a] for a in axes), c.transpose(axes), (n / max(m.sigma, _TINY))**2
@@ -466,6 +468,7 @@ def _smooth_functions(centres, # (k, p) places of the levels
     root, x = np.sqrt(margin), np.asarray(centres, dtype=np.float64) - margin @ centres
     r = min(degree, int((margin > 1e-12).sum()) - 1)
     if r < 1: return np.zeros((len(margin), 0)), np.zeros(0)
+    degrees: np.ndarray
     if x.shape[1] == 1:
         z, degrees = x / (np.abs(x).max() or 1.), np.arange(1, r + 1)
         columns = [np.ones(len(z))] + [(z[:, 0] ** d) for d in degrees]
@@ -506,7 +509,8 @@ def shrink_interaction(table,   # table of noisy shares
     r, pi, s2 = (table - product).ravel(), product.ravel() / max(product.mean(), 1e-300), noise**2
     degree = degree if table.size <= 100_000 else min(degree, 2)
     u, prior = _interactions([_smooth_functions(c, w, degree) for c, w in zip(centres, margins)], margins, degree + 1)
-    u, best, out = u * np.sqrt(prior), -np.inf, None
+    u, best = u * np.sqrt(prior), -np.inf
+    out: tuple = ()
     if not s2 > 0 or table.ndim < 2 or table.size < 2: return table
     for rough in np.r_[0, 10. ** np.arange(-4, 9, .5 if table.size <= 10_000 else 1)] * s2:
         precision = 1 / (rough * pi + s2)
@@ -524,7 +528,7 @@ def shrink_interaction(table,   # table of noisy shares
 def project(measurements,  # objects with clique, counts, sigma and total
             schema,        # anything with `names` and `shape`
             method: str = "consistent", # "consistent", "sliced" or "paper"
-            embedding: Embedding = None, # places of the levels; `Embedding(schema)` if None
+            embedding: Embedding | None = None, # places of the levels; `Embedding(schema)` if None
             **options,     # for the method: shrink, degree, ...; those of `project_fast`; those of `project_paper`
             ) -> dict: # clique -> table, non-negative, sums to 1
     "Probability tables from noisy counts."
@@ -556,4 +560,4 @@ def _paper(tables, embedding, seed=0, **options):
     "`project_paper` for each table, with random numbers of its own."
     return _alone(project_paper, tables, embedding, np.random.default_rng(seed).spawn(len(tables)), **options)
 
-_METHODS = {"consistent": _consistent, "sliced": _sliced, "paper": _paper}
+_METHODS: dict[str, Callable] = {"consistent": _consistent, "sliced": _sliced, "paper": _paper}

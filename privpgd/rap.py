@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
+from .gsd import _check_number, _check_seed, _check_whole
 from .mixture import Mixture
 from .projection import consensus_margins, merge, total_of
 
@@ -134,26 +135,26 @@ class RelaxedOptions:
 # %% ../nbs/11c_rap.ipynb #c031
 def _check_options(self: RelaxedOptions, **least) -> None:
     "Refuse options that make no sense; `least` names the whole numbers and their smallest values."
-    for name, low in dict(steps=0, **least).items():
+    for name, low in dict(steps=0, n_rows=1, threads=1, **least).items():
         value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-            raise ValueError(f"{name}={value!r} must be a whole number, {low} or more.")
-    if self.n_rows is not None and (isinstance(self.n_rows, bool) or not isinstance(self.n_rows, (int, np.integer)) or self.n_rows < 1):
-        raise ValueError(f"n_rows={self.n_rows!r} must be a whole number, 1 or more, or None for as many rows as were measured.")
-    if not (np.isfinite(self.lr) and self.lr > 0): raise ValueError(f"lr={self.lr!r} must be a finite, positive number.")
-    if not self.stop >= 0: raise ValueError(f"stop={self.stop!r} must be 0 or more; 1 stops at the level of the noise, 0 never stops early.")
+        if value is not None or name not in ("n_rows", "threads"): _check_whole(name, value, low)
+    _check_number("lr", self.lr); _check_number("stop", self.stop, positive=False); _check_seed(self.seed)
     if self.start not in ("margins", "random"): raise ValueError(f"start={self.start!r} is unknown; use 'margins' or 'random'.")
     if self.power not in (1, 2): raise ValueError(f"power={self.power!r} must be 1 or 2.")
+    try: torch.empty(1, device=self.device)
+    except (RuntimeError, TypeError, AssertionError) as error: raise ValueError(f"device={self.device!r} does not work ({str(error).splitlines()[0].rstrip('.')}): use 'cpu'.") from None
 
 # %% ../nbs/11c_rap.ipynb #c032
 class Relaxed(RelaxedOptions):
     "A generator that fits soft rows to measurements; subclasses say where the soft rows come from."
+    history_: list  # after fit
+
     def fit(self,
             measurements: Iterable,  # objects with clique, counts, sigma and total
             schema: Any,             # anything with `names` and `shape`
             ) -> np.ndarray:  # (m, d) int32 codes
         "Fit the measured marginals and draw rows."
-        self._check()
+        self.check(None, schema)
         measurements, rng = list(measurements), np.random.default_rng(self.seed)
         names, shape = tuple(schema.names), tuple(int(k) for k in schema.shape)
         if measurements: probabilities = self._probabilities(measurements, schema, (names, shape, self._key()), rng)
@@ -179,7 +180,10 @@ class Relaxed(RelaxedOptions):
         if not hasattr(self, "mixture_"): raise ValueError(f"This {type(self).__name__} has no marginals yet: call fit first.")
         return {tuple(clique): self.mixture_.table(tuple(clique)) for clique in cliques}
 
-    def _check(self) -> None: _check_options(self)
+    def check(self, cliques: Iterable | None, schema: Any) -> None:
+        "Raise one sentence if an option makes no sense."
+        _check_options(self)
+
     def _key(self) -> Any: raise NotImplementedError
     def _begin(self, targets: Targets, base: np.ndarray, rng: np.random.Generator) -> tuple[list, Callable]: raise NotImplementedError
 
@@ -191,9 +195,10 @@ class RAP(Relaxed):
     relaxed_rows: int = 1000   # number n' of soft rows
     spread: float = .3         # size of the random part of the first logits, with start="margins"
 
-    def _check(self):
+    def check(self, cliques, schema) -> None:
+        "Raise one sentence if an option makes no sense."
         _check_options(self, relaxed_rows=1)
-        if not (np.isfinite(self.spread) and self.spread > 0): raise ValueError(f"spread={self.spread!r} must be a finite, positive number, or all rows stay equal.")
+        _check_number("spread", self.spread)  # at 0 all rows stay equal
 
     def _key(self): return self.relaxed_rows, self.start
 

@@ -12,14 +12,14 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import narwhals as nw
 import numpy as np
@@ -52,6 +52,9 @@ class Column:
     missing: bool
     dtype: str | None
     source: str
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # every kind is a dataclass, and gives what follows
+    _count: Any; _natural: Any; labels: Any
+    _codes: Callable[..., np.ndarray]; _values: Callable[..., pd.Series]
 
     @property
     def size(self) -> int:
@@ -145,12 +148,12 @@ def _level(
     if not isinstance(level, (str, int, float)) or level != level or level in (np.inf, -np.inf):
         raise SchemaError(f"Column {column.name!r} cannot have the level {level!r}: levels are text or finite "
                           "numbers, and missing values are declared with missing=True.")
-    if not _is_text(level) and abs(level) >= 2**63:
+    if not isinstance(level, str) and abs(level) >= 2**63:
         raise SchemaError(f"Column {column.name!r} has the level {level!r} that no integer dtype holds: "
                           "write its levels as text.")
     return str(level) if _is_text(level) else level
 
-def _check_levels(column: Column) -> None:
+def _check_levels(column: "_Levelled") -> None:
     "Check and normalise levels, and append the level that gathers unknown values."
     if isinstance(column.levels, (str, bytes, dict)) or not isinstance(column.levels, Iterable):
         raise SchemaError(f"Column {column.name!r} needs a list of levels, not {column.levels!r}.")
@@ -168,7 +171,7 @@ def _check_levels(column: Column) -> None:
     _set(column, levels=tuple(levels))
 
 # %% ../nbs/00_schema.ipynb #c019
-def _distinct(column: Column, values: pd.Series) -> tuple[np.ndarray, list]:
+def _distinct(column: "_Levelled", values: pd.Series) -> tuple[np.ndarray, list]:
     "Where each value stands among the distinct values, and those; text among numbers is refused, and the other way round."
     try:
         if isinstance(values.dtype, np.dtype) and values.dtype.kind == "b":  # as bytes: pandas is slow with truth values
@@ -179,7 +182,7 @@ def _distinct(column: Column, values: pd.Series) -> tuple[np.ndarray, list]:
         raise SchemaError(f"Column {column.name!r} holds values that are neither text nor numbers: convert it.") from None
     return index, _alike(column, found.tolist())
 
-def _alike(column: Column, found: list) -> list:
+def _alike(column: "_Levelled", found: list) -> list:
     "The distinct values, when they are text as the levels are, or numbers as the levels are."
     text = _is_text(column.levels[0])
     odd = [x for x in found if not isinstance(x, str if text else (Real, Decimal))]
@@ -190,6 +193,8 @@ def _alike(column: Column, found: list) -> list:
 # %% ../nbs/00_schema.ipynb #c020
 class _Levelled(Column):
     "A column with a list of levels; code x is the level at place x."
+    levels: Sequence; other: Any
+
     @property
     def _count(self) -> int: return len(self.levels)
 
@@ -321,12 +326,12 @@ def _bin_of(
 # %% ../nbs/00_schema.ipynb #c032
 _tally: ContextVar[dict | None] = ContextVar("_tally", default=None)  # column name -> [clipped, values], while a table is read in pieces
 
-def _warn_clipped(column: Column, clipped: int, values: int, stacklevel: int = 2) -> None:
+def _warn_clipped(column: Any, clipped: int, values: int, stacklevel: int = 2) -> None:
     "One sentence on the values of a column that were moved to its bounds."
     if clipped: warnings.warn(f"Column {column.name!r}: clipped {clipped} of {values} values to the public bounds {column.low} to {column.high} "
                               "(this count is private).", ClipWarning, stacklevel=stacklevel + 1)
 
-def _note_clipped(column: Column, clipped: int, values: int) -> None:
+def _note_clipped(column: "_Binned", clipped: int, values: int) -> None:
     "Warn, or add to the sums when the table is read in pieces."
     sums = _tally.get()
     if sums is None: return _warn_clipped(column, clipped, values, stacklevel=5)
@@ -336,6 +341,9 @@ def _note_clipped(column: Column, clipped: int, values: int) -> None:
 # %% ../nbs/00_schema.ipynb #c035
 class _Binned(Column):
     "A column cut into bins: _ends holds the first and last value of each, _numbers turns values into numbers."
+    low: Any; high: Any; bins: Any; _ends: Any; _limits: Any
+    _numbers: Callable[..., np.ndarray]; _label: Callable[..., str]
+
     @property
     def _count(self) -> int: return len(self._ends[0])
 
@@ -350,10 +358,10 @@ class _Binned(Column):
         "A short text for every code, for tables and plots."
         return [self._label(i) for i in range(self._count)] + ["(missing)"] * self.missing
 
-def _check_bins(column: Column) -> None:
+def _check_bins(column: _Binned) -> None:
     "Check that the number of bins is a whole number in reason."
-    bins = column.bins
-    if not isinstance(bins, Integral) or isinstance(bins, bool) or not 1 <= bins <= 1_000_000:
+    bins, whole = column.bins, isinstance(column.bins, Integral) and not isinstance(column.bins, bool)
+    if not whole or not 1 <= bins <= 1_000_000:
         raise SchemaError(f"Column {column.name!r} needs between 1 and 1,000,000 bins, not {bins!r}.")
     _set(column, bins=int(bins))
 
@@ -379,28 +387,29 @@ def _numbers(
     return x
 
 # %% ../nbs/00_schema.ipynb #c040
-def _edges(column: Column) -> np.ndarray:
+def _edges(column: "Numeric") -> np.ndarray:
     "Edges of a numeric column's bins: k + 1 floats."
     if not isinstance(column.bins, int): return np.array(column.bins, float)
     if column.integer and column.high - column.low < column.bins: return np.arange(column.low, column.high + 2) - 0.5
     return np.linspace(column.low, column.high, column.bins + 1)
 
-def _ends(column: Column) -> tuple[np.ndarray, np.ndarray]:
+def _ends(column: "Numeric") -> tuple[np.ndarray, np.ndarray]:
     "First and last value of each bin of a numeric column."
     edges, k = _edges(column), len(_edges(column)) - 1
     if not column._whole: return _real_bins(edges)
-    if column.integer and column.bins == k: return _whole_bins(column.low, column.high, k)
+    if column.integer and column.bins == k: return _whole_bins(int(column.low), int(column.high), k)
     first = np.ceil(edges[:-1]).astype(np.int64)
     return first, np.append(first[1:] - 1, int(np.floor(column.high)))
 
 # %% ../nbs/00_schema.ipynb #c041
 def _bound(column: Column, what: str, x: Any) -> int | float:
     "A finite bound or edge as a plain number (an int when it is whole, so that files read well)."
-    if not isinstance(x, Real) or isinstance(x, (bool, np.bool_)) or not -1.7e308 < x < 1.7e308:
+    number = isinstance(x, Real) and not isinstance(x, (bool, np.bool_))
+    if not number or not -1.7e308 < x < 1.7e308:
         raise SchemaError(f"Column {column.name!r} needs a finite number for {what}, not {x!r}.")
     return int(x) if abs(x) <= 2**53 and x == int(x) else float(x)
 
-def _check_numeric(column: Column) -> None:
+def _check_numeric(column: "Numeric") -> None:
     "Check and normalise bounds and bins of a numeric column."
     name, low, high = column.name, _bound(column, "low", column.low), _bound(column, "high", column.high)
     if not isinstance(column.integer, (bool, np.bool_)):
@@ -544,7 +553,7 @@ class Datetime(_Binned):
         _check_dtype(self)
 
     _limits = cached_property(lambda self: tuple(int(np.datetime64(x, "us").astype(np.int64)) for x in (self.low, self.high)))
-    _ends = cached_property(lambda self: _whole_bins(*self._limits, self.bins))
+    _ends = cached_property(lambda self: _whole_bins(self._limits[0], self._limits[1], self.bins))
     _natural = "datetime64[us]"
     _tick = property(lambda self: _TICKS[(re.findall(r"\[(s|ms|us|ns|D|day)\b", self.dtype or "") or ["us"])[0]])
     _grid = property(lambda self: (-(-self._ends[0] // self._tick), self._ends[1] // self._tick))
@@ -552,7 +561,8 @@ class Datetime(_Binned):
     def _numbers(self, values: pd.Series) -> np.ndarray: return _instants(self.name, values)
 
     def _values(self, codes: np.ndarray, placement: str, rng: np.random.Generator) -> pd.Series:
-        at = pd.Series((_place(*self._grid, codes, placement, rng) * self._tick).view("datetime64[us]"))
+        first, last = self._grid
+        at = pd.Series((_place(first, last, codes, placement, rng) * self._tick).view("datetime64[us]"))
         return at.astype(_target(self, self._natural).replace("[D]", "[s]"))
 
     def _label(self, i: int) -> str:
@@ -655,7 +665,7 @@ def _dtype(series: nw.Series) -> str | None:
         return str(native.dtype)
     if kind in (nw.Categorical, nw.Enum): return "category"
     if kind == nw.Date: return "datetime64[D]"
-    if kind == nw.Datetime: return f"datetime64[{kind.time_unit}{', ' + kind.time_zone if kind.time_zone else ''}]"
+    if isinstance(kind, nw.Datetime): return f"datetime64[{kind.time_unit}{', ' + kind.time_zone if kind.time_zone else ''}]"
     if kind == nw.Boolean: return "bool"
     return str(kind).lower() if re.fullmatch(r"U?Int(8|16|32|64)|Float(32|64)", str(kind)) else None
 
@@ -695,7 +705,7 @@ def _stored(
                       UserWarning, stacklevel=4)
     family = next((family for family, dtypes in _INFERRED.items() if dtype in dtypes), None)
     if family: return _by_schema(column, family)
-    fits = _sort(dtype) == _sort(column._natural) or not isinstance(column, _Binned) and "category" in dtype
+    fits = _sort(dtype) == _sort(column._natural) or not isinstance(column, _Binned) and "category" in (dtype or "")
     kept = _holds(column, dtype) if fits else None
     if kept is None and fits:
         warnings.warn(f"Column {column.name!r} is stored as {dtype}, which does not hold a value for each of its levels or bins: "
@@ -738,7 +748,7 @@ def _infer(
     "One column read from its data without noise, and a list of the facts read."
     known = values[~_missing(values)]
     if known.empty: raise SchemaError(f"Column {name!r} holds only missing values: declare it, or drop it.")
-    common = dict(missing=len(known) < len(values), source="data")
+    common: dict[str, Any] = dict(missing=len(known) < len(values), source="data")
     kind = pd.api.types.infer_dtype(known, skipna=True)
     if kind == "boolean": return Boolean(name, **common), ""
     if kind == "string" and _all_dates(known): kind = "date"
@@ -752,7 +762,7 @@ def _infer(
     return _infer_date(name, known, bins, common | ({"dtype": "datetime64[D]"} if kind == "date" else {}))
 
 # %% ../nbs/00_schema.ipynb #c075
-def _summary(columns: Iterable[Column]) -> str:
+def _summary(columns: Iterable[Any]) -> str:
     "A table of what is declared, for people: one line for each column."
     rows = []
     for c in columns:
@@ -766,7 +776,7 @@ def _summary(columns: Iterable[Column]) -> str:
 # %% ../nbs/00_schema.ipynb #c076
 @dataclass(frozen=True, repr=False, eq=False)
 class _Columns:
-    columns: tuple # the columns, in order
+    columns: Sequence[Column] # the columns, in order
 
     def __post_init__(self):
         columns = [self.columns] if isinstance(self.columns, Column) else list(self.columns)
@@ -829,18 +839,20 @@ class _Coder(_Columns):
     ) -> "Schema": # these columns, in the order given
         "The schema of some of the columns."
         if isinstance(names, str): raise SchemaError(f"Select takes a list of names, not the text {names!r}.")
-        return type(self)([self[name] for name in names])
+        return cast("Schema", type(self)([self[name] for name in names]))
 
     def with_dtypes(self,
         frame: Any, # table of any sort whose way of storing to remember; no row is read
     ) -> "Schema": # a copy of the schema; its decode gives dtypes like the table's
         "Remember how a table stores its columns; what they hold is for the schema to say, and a declared dtype stays."
         table = _open(_columns_of(frame, self), self.names, rows=False)
-        return type(self)([_stored(c, _dtype(table[c.name])) for c in self.columns])
+        return cast("Schema", type(self)([_stored(c, _dtype(table[c.name])) for c in self.columns]))
 
 # %% ../nbs/00_schema.ipynb #c086
 class Schema(_Coder):
     "What is publicly known of a table: its columns, with their bounds, levels and bins."
+    learn: ClassVar[Callable[..., Any]]  # chapter 2 writes it
+
     def to_json(self) -> str:
         "The schema as JSON, one line for each column."
         rows = ",\n".join("  " + json.dumps(_to_dict(c), ensure_ascii=False) for c in self.columns)

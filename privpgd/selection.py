@@ -22,7 +22,7 @@ from .embedding import Embedding
 from .marginals import (Measurement, _check_noise, _check_rows, _generator, _open_ledger, _shape, _uncovered, _what, all_kway, count,
                                count_codes, estimate_total, measure, normalize_workload)
 from .particles import independent, refine
-from .privacy import (SENSITIVITY, Budget, BudgetError, Entry, Ledger, _search, check_delta, composed_epsilon, composed_rho,
+from .privacy import (SENSITIVITY, Budget, BudgetError, Entry, Ledger, _given, _search, check_delta, composed_epsilon, composed_rho,
                              discrete_gaussian, exponential_mechanism, gaussian_sigma, zcdp_rho)
 from .projection import consensus_margins, fit_margins, merge, nearest_simplex, shrink_interaction
 from .schema import Schema
@@ -50,10 +50,10 @@ class Desk:
         cliques: Sequence[tuple[str, ...]],  # every clique that may be scored or measured
         ledger: Ledger,  # the account to charge
         seed: int | np.random.Generator | None = None,  # None: the system's entropy; otherwise repeatable, not for release
-        verbose: bool = False,  # a progress bar while counting
+        verbose: bool = False,  # a progress bar while counting, unless it would show a private n
     ):
         self.schema, self.ledger, self.seeded, self._random = schema, ledger, seed is not None, _generator(seed, ledger, call=2)
-        self._tables = count(frame, schema, list(cliques), verbose=verbose)
+        self._tables = count(frame, schema, list(cliques), verbose=verbose and ledger.neighbors == "replace")
         n = int(next(iter(self._tables.values())).sum())
         _check_rows(n)
         check_delta(ledger.budget, n, ledger.neighbors)
@@ -78,13 +78,13 @@ class Desk:
 # %% ../nbs/08_selection.ipynb #c018
 def _scaled(plan: Iterable[Entry], scale: float) -> list[Entry]:
     "The plan with all noise multiplied by a factor."
-    return [replace(e, sigma=e.sigma * scale) if e.mechanism == "gaussian" else replace(e, epsilon=e.epsilon / scale) for e in plan]
+    return [replace(e, sigma=_given(e.sigma) * scale) if e.mechanism == "gaussian" else replace(e, epsilon=_given(e.epsilon) / scale) for e in plan]
 
 
 def _rho_of(budget: Budget | None, ledger: Ledger) -> float:
     "zCDP that this call may spend: its own budget, or all that the ledger has left."
     left = ledger.rho_left
-    mine = left if budget is None else budget.rho or zcdp_rho(budget.epsilon, budget.delta)
+    mine = left if budget is None else budget.rho or zcdp_rho(_given(budget.epsilon), _given(budget.delta))
     if not 0 < mine * (1 - 1e-6) <= left:
         raise BudgetError(f"The ledger has rho = {left:.4g} left, too little for rho = {mine:.4g}: ask for less, or grant a larger budget.")
     return min(mine, left)
@@ -101,9 +101,10 @@ def fit_plan(
         rho = budget.rho if budget is not None and budget.rho and not ledger.adaptive else _rho_of(budget, ledger)
         scale = math.sqrt(composed_rho(plan) / rho) * (1 + 1e-9)
     else:
-        cost = lambda scale: composed_epsilon((*spent, *_scaled(plan, scale)), limit.delta)
-        start = math.sqrt(2 * composed_rho(plan)) * gaussian_sigma(limit.epsilon, limit.delta)
-        if not math.isfinite(scale := _search(cost, start, limit.epsilon, limit.delta)):
+        epsilon, delta = _given(limit.epsilon), _given(limit.delta)
+        cost = lambda scale: composed_epsilon((*spent, *_scaled(plan, scale)), delta)
+        start = math.sqrt(2 * composed_rho(plan)) * gaussian_sigma(epsilon, delta)
+        if not math.isfinite(scale := _search(cost, start, epsilon, delta)):
             raise BudgetError(f"Nothing of {limit} is left for this selection: spend less before, or grant a larger budget.")
     fitted = _scaled(plan, scale)
     Ledger(ledger.budget, ledger.neighbors, entries=(*ledger.entries, *fitted), adaptive=ledger.adaptive)  # raises when it is too much
@@ -148,7 +149,7 @@ def plot_selection(
     import matplotlib.pyplot as plt
     ax, d = ax or plt.gca(), len(schema.names)
     at = {name: (math.sin(2 * math.pi * j / d), math.cos(2 * math.pi * j / d)) for j, name in enumerate(schema.names)}
-    precision = Counter()
+    precision: dict = Counter()
     for m in selection.measurements:
         for pair in itertools.combinations(m.clique, 2): precision[pair] += m.sigma**-2
     top = math.sqrt(max(precision.values(), default=1.0))
@@ -207,15 +208,16 @@ def select_mst(
     plan, left = fit_plan(plan, budget, account), all_kway(schema, 2) if edges else []
     _check_noise({"the tree": 1.0}, np.array([max(e.sigma or 0 for e in plan)]), 2**20 if seed is not None else 2**40)
     desk = Desk(frame, schema, all_kway(schema, 1) + left, account, seed, verbose)
-    ones, rounds, component = desk.measure(all_kway(schema, 1), plan[0].sigma), [], {name: name for name in schema.names}
+    ones, rounds, component = desk.measure(all_kway(schema, 1), _given(plan[0].sigma)), [], {name: name for name in schema.names}
     model, total = product_tables(ones, left), estimate_total(ones)
+    price, sigma = (_given(plan[d].epsilon), _given(plan[-1].sigma)) if edges else (0.0, 0.0)
     for _ in tqdm(range(edges), desc="mst", disable=not verbose):
-        a, b = desk.choose(left, lambda clique, counts: l1_error(counts, model[clique], total), plan[d].epsilon, step)
-        rounds.append(Round((a, b), plan[-1].sigma, plan[d].epsilon, len(left)))
+        a, b = desk.choose(left, lambda clique, counts: l1_error(counts, model[clique], total), price, step)
+        rounds.append(Round((a, b), sigma, price, len(left)))
         old = component[b]
         component = {name: component[a] if c == old else c for name, c in component.items()}
         left = [pair for pair in left if component[pair[0]] != component[pair[1]]]
-    pairs = desk.measure([r.clique for r in rounds], plan[-1].sigma) if edges else []
+    pairs = desk.measure([r.clique for r in rounds], sigma) if edges else []
     return Selection(ones + pairs, account, tuple(rounds))
 
 
@@ -227,6 +229,7 @@ def _check_shares(shares) -> None:
 # %% ../nbs/08_selection.ipynb #c033
 class Cloud:
     "A generator of few particles: independent columns, refined towards the projected tables."
+    tables_: dict; seen_: Counter; codes_: Any  # after fit
 
     def __init__(
         self,
@@ -299,7 +302,7 @@ def _candidates(workload, schema: Schema, limit: int = 50_000_000) -> dict:  # c
 
 def _cloud(seed) -> Cloud:
     "The default generator, with random numbers apart from those of the noise."
-    return Cloud(warm_start=True, seed=None if not isinstance(seed, (int, np.integer)) else np.random.SeedSequence([161803, seed]).generate_state(1)[0])
+    return Cloud(warm_start=True, seed=None if not isinstance(seed, (int, np.integer)) else np.random.SeedSequence([161803, int(seed)]).generate_state(1)[0])
 
 # %% ../nbs/08_selection.ipynb #c040
 def select_mwem(
@@ -323,14 +326,16 @@ def select_mwem(
     account = _account(budget, ledger, neighbors, seed)
     step = L1_SENSITIVITY[neighbors]
     choice, noise = fit_plan([_choice_at((1 - alpha) / rounds, step), _gaussian_at(alpha / rounds, neighbors)] * rounds, budget, account)[:2]
-    _check_noise({"a round": 1 / rounds}, np.array([noise.sigma]), 2**20 if seed is not None else 2**40)
-    desk, measured, done = Desk(frame, schema, cliques, account, seed, verbose), [], []
+    price, sigma = _given(choice.epsilon), _given(noise.sigma)
+    _check_noise({"a round": 1 / rounds}, np.array([sigma]), 2**20 if seed is not None else 2**40)
+    desk, done = Desk(frame, schema, cliques, account, seed, verbose), []
+    measured: list[Measurement] = []
     for _ in tqdm(range(rounds), desc="mwem", disable=not verbose):
         model, total = _model(generator, measured, schema, cliques), estimate_total(measured) if measured else desk.total or 1
         score = lambda clique, counts, model=model, total=total: l1_error(counts, model[clique], total)
-        picked = desk.choose(cliques, score, choice.epsilon, step)
-        measured += desk.measure([picked], noise.sigma)
-        done.append(Round(picked, noise.sigma, choice.epsilon, len(cliques)))
+        picked = desk.choose(cliques, score, price, step)
+        measured += desk.measure([picked], sigma)
+        done.append(Round(picked, sigma, price, len(cliques)))
     return Selection(measured, account, tuple(done))
 
 # %% ../nbs/08_selection.ipynb #c045

@@ -28,7 +28,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
-from .schema import _EMPTY, Column, Schema, SchemaError, _Binned, _open, _tally, _warn_clipped
+from .schema import _EMPTY, Column, Schema, SchemaError, _Levelled, _open, _tally, _warn_clipped
 
 # %% ../nbs/01b_sources.ipynb #c008
 class SourceError(ValueError):
@@ -103,8 +103,11 @@ def list_files(
 ) -> list[Path]:  # files, in order
     "The files of a source, each of a kind that can be read."
     files = [file for path in ([source] if _is_path(source) else source) for file in _expand(os.fspath(path))]
+    seen: set[Path] = set()
     for file in files:
         if _format(file) is None: raise SourceError(f"{file} is not named like a file that can be read: use .parquet, .csv or .csv.gz.")
+        if file.resolve() in seen: raise SourceError(f"{file} is named twice, so its rows would be counted twice: name each file once (mind folders, globs and links that overlap).")
+        seen.add(file.resolve())
     return files
 
 # %% ../nbs/01b_sources.ipynb #c017
@@ -134,7 +137,7 @@ def _sort_of(kind: pa.DataType) -> str:
 # %% ../nbs/01b_sources.ipynb #c018
 def _check_heads(files: list[Path], names: list[str]) -> pa.Table:
     "The head of the first file, when the others go with it and with the schema."
-    first = None
+    first: Any = None  # path and head of the first file
     for path in files:
         head = _head(path)
         try: _open(head, names, rows=False)
@@ -149,7 +152,7 @@ def _check_heads(files: list[Path], names: list[str]) -> pa.Table:
 # %% ../nbs/01b_sources.ipynb #c021
 def _from_parquet(path: Path, schema: Schema, size: int) -> Iterator[pa.Table]:
     "Pieces of a Parquet file."
-    text = [c.name for c in schema.columns if not isinstance(c, _Binned) and isinstance(c.levels[0], str)]
+    text = [c.name for c in schema.columns if isinstance(c, _Levelled) and isinstance(c.levels[0], str)]
     with pq.ParquetFile(path, read_dictionary=text, pre_buffer=False) as file:
         yield from _regroup(file.iter_batches(batch_size=min(size, 2**18), columns=schema.names), size)
 
@@ -158,7 +161,7 @@ _GONE = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "
 
 def _csv_type(column: Column) -> pa.DataType:
     "The type in which a column of a CSV file is read."
-    if isinstance(column, _Binned): return pa.string() if column._natural.startswith("datetime") else pa.float64()
+    if not isinstance(column, _Levelled): return pa.string() if column._natural.startswith("datetime") else pa.float64()
     kinds = {type(level) for level in column.levels}
     if kinds == {bool}: return pa.bool_()
     if str in kinds: return pa.string()
@@ -166,7 +169,7 @@ def _csv_type(column: Column) -> pa.DataType:
 
 def _from_csv(path: Path, schema: Schema, size: int) -> Iterator[pa.Table]:
     "Pieces of a CSV file."
-    levels = {level for c in schema.columns if not isinstance(c, _Binned) for level in c.levels}
+    levels = {level for c in schema.columns if isinstance(c, _Levelled) for level in c.levels}
     convert = pa_csv.ConvertOptions(column_types={c.name: _csv_type(c) for c in schema.columns}, include_columns=schema.names,
                                     null_values=sorted(_GONE - levels), strings_can_be_null=True,
                                     true_values=["1", "1.0", "True", "TRUE", "true"], false_values=["0", "0.0", "False", "FALSE", "false"])
@@ -412,7 +415,7 @@ def to_kind(
     if kind == "pyarrow": return _arrow(frame, schema)
     if kind in ("polars", "polars-lazy"):
         import polars
-        table = polars.from_arrow(_arrow(frame, schema))
+        table: Any = polars.from_arrow(_arrow(frame, schema))
         return table.lazy() if kind == "polars-lazy" else table
     if kind == "duckdb":
         import duckdb

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse, contextlib, itertools, json, os, platform, re, subprocess, sys, tempfile, time, warnings
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 import numba
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from .particles import descend, refine
 from .privacy import Budget
 from .projection import balance, project_fast, project_paper, quantize
 from .schema import Numeric, Schema
-from .synthesizer import PRESETS, PrivPGD, default_workload, generate
+from .synthesizer import PrivPGD, default_workload, generate
 from .wasserstein import SliceGrid, Workspace, directions, exact_gradient, gradient, quadrature, quantile_table, sort_gradient
 
 # %% auto #0
@@ -35,7 +36,7 @@ def take_turns(candidates: dict, # name -> function without arguments
                repeats: int = 7, # rounds that count
                ) -> dict: # name -> seconds
     "Least time of each candidate; they run in turns, after one round that does not count."
-    seconds = {name: [] for name in candidates}
+    seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(repeats + 1):
         for name, run in candidates.items():
             began = time.perf_counter(); run(); seconds[name].append(time.perf_counter() - began)
@@ -44,8 +45,9 @@ def take_turns(candidates: dict, # name -> function without arguments
 @contextlib.contextmanager
 def use_threads(n: int): # at most the number of cores
     "The same number of threads for torch and for numba."
+    settings: Any = numba.config
     before = torch.get_num_threads(), numba.get_num_threads()
-    torch.set_num_threads(n); numba.set_num_threads(min(n, numba.config.NUMBA_NUM_THREADS))
+    torch.set_num_threads(n); numba.set_num_threads(min(n, settings.NUMBA_NUM_THREADS))
     try: yield
     finally: torch.set_num_threads(before[0]); numba.set_num_threads(before[1])
 
@@ -80,7 +82,8 @@ def noisy_table(k: int = 32, n: int = 50_000, sigma: float = 15., seed: int = 0)
     "A correlated table of n simulated rows with noise on its counts."
     rng = np.random.default_rng(seed)
     x = rng.multivariate_normal([.45, .5], [[.03, .02], [.02, .03]], n)
-    counts = np.histogram2d(*np.clip(x, 0, .9999).T, bins=k, range=[[0, 1], [0, 1]])[0]
+    a, b = np.clip(x, 0, .9999).T
+    counts = np.histogram2d(a, b, bins=k, range=[[0, 1], [0, 1]])[0]
     return (counts + rng.normal(0, sigma, (k, k))) / n
 
 def time_projection(signed=None, # table of noisy shares, square; `noisy_table()` if None
@@ -140,11 +143,11 @@ def walk(frame, schema: Schema, epsilon: float = 2.5, particles: int = 100_000, 
 
 def _peak_mb() -> float:
     "Largest resident memory of this process, in MiB."
-    with contextlib.suppress(OSError): return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) / 1024
+    with contextlib.suppress(OSError): return int(re.findall(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[0]) / 1024
     import resource
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
-def end_to_end(dataset: str, epsilon: float = 2.5, particles: int = 100_000, seed: int = 0, score: bool = True, estimate: bool = False, launched: float = None) -> dict: # the record
+def end_to_end(dataset: str, epsilon: float = 2.5, particles: int = 100_000, seed: int = 0, score: bool = True, estimate: bool = False, launched: float | None = None) -> dict: # the record
     "One dataset, from data frame to synthetic data frame, with its errors."
     data = load_dataset(dataset)
     synth, made, phases = walk(data.train, data.schema, epsilon, particles, seed)
@@ -152,14 +155,14 @@ def end_to_end(dataset: str, epsilon: float = 2.5, particles: int = 100_000, see
                epsilon=epsilon, particles=particles, seconds=phases, peak_mb=_peak_mb(), since_launch=None if launched is None else time.time() - launched)
     if score: out |= {k: v for k, v in evaluate(data.train, synth, data.schema, seed=seed).set_index("metric")["value"].items() if k in ("sw1", "l1", "covariance", "counting")}
     if estimate:
-        with use_threads(os.cpu_count()): out["paper"] = paper_estimate(made.tables, data.schema, particles)
+        with use_threads(os.cpu_count() or 1): out["paper"] = paper_estimate(made.tables, data.schema, particles)
     return out
 
 # %% ../nbs/13b_speed.ipynb #c020
 def in_new_process(function: str, # name of a function of this module that returns a record
-                   threads: int = None, # threads of the compiled kernels; all cores if None
+                   threads: int | None = None, # threads of the compiled kernels; all cores if None
                    blas: int = 1, # threads of numpy's matrix products
-                   cache: str = None, # folder for compiled code; the usual one if None
+                   cache: str | None = None, # folder for compiled code; the usual one if None
                    **arguments) -> dict: # its record
     "Call a function in a fresh interpreter."
     if not callable(globals().get(function)): raise ValueError(f"There is no function named {function!r} in privpgd.speed to call in a new process.")
@@ -182,7 +185,7 @@ def simulate(n: int, d: int, levels: int = 32, seed: int = 0) -> tuple: # data f
     import pandas as pd
     rng, names = np.random.default_rng(seed), [f"x{j}" for j in range(d)]
     hidden, columns = rng.standard_normal((n, 2), dtype=np.float32), {}
-    for j, name in enumerate(names):
+    for name in names:
         x = hidden @ rng.normal(0, .12, 2).astype(np.float32) + rng.normal(.5, .1) + .1 * rng.standard_normal(n, dtype=np.float32)
         columns[name] = np.clip(x, 0, 1)
     return pd.DataFrame(columns, copy=False), Schema([Numeric(name, 0, 1, bins=levels) for name in names])
@@ -191,7 +194,8 @@ def growth_point(rows: int = 100_000, columns: int = 10, particles: int = 100_00
     "Phases and peak memory of the default, and the time of one epoch of descent, on a simulated table."
     frame, schema = simulate(rows, columns, levels)
     synth, made, phases = walk(frame, schema, particles=particles)
-    peak, history = _peak_mb(), []
+    peak = _peak_mb()
+    history: list[dict] = []
     if epochs:
         pairs = {c: t for c, t in made.tables.items() if len(c) == 2}
         descend(pairs, schema, particles, epochs=epochs + 1, start=made.particles, gradient="histogram", optimizer="transport", seed=0, verbose=False, history=history)
@@ -271,10 +275,11 @@ def _quantiles(size: int):
     try: yield
     finally: particles_module._bank_size = before
 
-def time_schedules(dataset: str, schema: Schema, tables: dict, draws: np.ndarray, goal: float, particles: int, epochs: int = 100, limit: float = 15., schedules: list = None) -> list:
+def time_schedules(dataset: str, schema: Schema, tables: dict, draws: np.ndarray, goal: float, particles: int, epochs: int = 100, limit: float = 15., schedules: list | None = None) -> list:
     "For every schedule: epochs and seconds until its loss is below the goal."
     out = []
-    for setting in schedules or SCHEDULES:
+    chosen: list[dict] = schedules or SCHEDULES
+    for setting in chosen:
         options = {k: v for k, v in setting.items() if k != "quantiles"} | ({"start": draws} if setting["start"] == "draws" else {})
         with _quantiles(setting["quantiles"]): curve = timed_descent(tables, schema, particles, limit, goal, epochs, gradient="histogram", **options)
         epoch, seconds, loss = curve[-1]
@@ -283,7 +288,7 @@ def time_schedules(dataset: str, schema: Schema, tables: dict, draws: np.ndarray
     return out
 
 # %% ../nbs/13b_speed.ipynb #c034
-def paper_schedule(dataset: str, epsilon: float = 2.5, particles: int = 100_000, epochs: int = None) -> dict: # the record
+def paper_schedule(dataset: str, epsilon: float = 2.5, particles: int = 100_000, epochs: int | None = None) -> dict: # the record
     "Errors of `preset=\"paper\"`, with the losses of every tenth epoch."
     data, began, used = load_dataset(dataset), time.perf_counter(), time.process_time()
     model = PrivPGD(epsilon, 1e-5, preset="paper", n_particles=particles, epochs=epochs, seed=0, verbose=False).fit(data.train, data.schema)
@@ -297,7 +302,7 @@ def paper_schedule(dataset: str, epsilon: float = 2.5, particles: int = 100_000,
 def machine() -> dict: # the record
     "What the run ran on."
     model = ""
-    with contextlib.suppress(OSError, TypeError): model = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())[1]
+    with contextlib.suppress(OSError, IndexError): model = re.findall(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())[0]
     used = {name: metadata.version(name) for name in ("torch", "numpy", "numba")}
     return dict(part="machine", processor=model or platform.machine(), cores=os.cpu_count(), system=platform.system(), python=platform.python_version(), **used,
                 load=[round(v, 1) for v in os.getloadavg()] if hasattr(os, "getloadavg") else None, date=time.strftime("%Y-%m-%d"))
@@ -335,7 +340,7 @@ def parts(datasets: tuple = ("diabetes130us", "acs_income_us"), # tables for the
 
 def run(names: list, # parts
         out=None,    # file to append to, or None
-        what: dict = None) -> list: # records
+        what: dict | None = None) -> list: # records
     "Run parts and write each record when it is there."
     records, what = [], what or parts()
     for name in names:
@@ -357,7 +362,7 @@ def read_speed(path) -> list: # records
         last[tuple(str(record.get(k)) for k in keys)] = record
     return list(last.values())
 
-def main(argv: list = None) -> None:
+def main(argv: list | None = None) -> None:
     "The command `python -m privpgd.speed`."
     parser = argparse.ArgumentParser("python -m privpgd.speed", description="Measure the speed of privpgd against the paper's formulas.")
     parser.add_argument("--parts", help=f"comma-separated, of {', '.join(parts())}; all by default"); parser.add_argument("--datasets", default="diabetes130us,acs_income_us")

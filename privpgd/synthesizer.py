@@ -34,6 +34,7 @@ from .privacy import Budget, Ledger
 from .projection import project, total_of
 from .schema import Schema
 from .selection import SELECTORS, select_and_measure
+from .sources import fold, kind_of, to_kind
 
 # %% ../nbs/09_synthesizer.ipynb #c007
 @dataclass(frozen=True)
@@ -210,12 +211,19 @@ def generate(
     return Generated(tables, particles, codes, history, _place(codes, schema, wants, fourth))
 
 # %% ../nbs/09_synthesizer.ipynb #c034
+class _Rows:
+    "Counts rows and keeps nothing of them."
+    def add(self, codes): pass
+    def merge(self, other): pass
+
 class _Pages:
     "Before and after a fit."
     def plan(self, frame_or_n, schema: Schema):
         "What `fit` would measure, and how well, from public facts and the number of rows; nothing is spent."
         from privpgd.plan import plan
-        n = frame_or_n if isinstance(frame_or_n, (int, np.integer)) else len(frame_or_n)
+        known = isinstance(frame_or_n, (int, np.integer))
+        if not known and self.neighbors == "add-remove": raise ValueError("neighbors='add-remove' keeps the number of rows private: give plan a public guess of it instead of the table.")
+        n = frame_or_n if known else fold(frame_or_n, schema, _Rows).rows
         return plan(schema, n, self.epsilon, self.delta, preset=self.preset, select=self.select, n_particles=self.n_particles, neighbors=self.neighbors)
 
     def report(self, real=None, path="report.html", **options):
@@ -249,9 +257,9 @@ class PrivPGD(_Pages, BaseEstimator):
         "Measure `frame` once, charged to `ledger` (or a new one), then make particles that have its noisy marginals."
         return fit_model(self, frame, schema, ledger)
 
-    def sample(self, n: int | None = None, seed: int | None = None) -> pd.DataFrame:
-        "All particles as rows; or `n` of them, with replacement only when there are fewer than `n`."
-        return sample_rows(self, n, seed)
+    def sample(self, n: int | None = None, seed: int | None = None) -> Any:
+        "All particles as rows, or `n` of them (with replacement only when there are fewer than `n`), in the kind of frame that came in; pandas for files and queries."
+        return to_kind(sample_rows(self, n, seed), getattr(self, "kind_", "pandas"), getattr(self, "schema_", None))
 
     def save(self, path) -> None:
         "Write the model to one file, atomically."
@@ -269,6 +277,7 @@ def fit_model(model: PrivPGD, frame: Any, schema: Schema, ledger: Ledger | None 
     wants, schema_ = requirements(model, schema), schema.with_dtypes(frame)
     workload = private_part(default_workload(schema, model.preset) if model.select is None else model.select, schema, wants)
     for name in [name for name in vars(model) if name.endswith("_")]: delattr(model, name)
+    model.kind_ = kind_of(frame)
     chosen = select_and_measure(frame, schema, workload, budget, seed=model.seed, neighbors=model.neighbors, ledger=ledger, verbose=model.verbose)
     measurements, model.privacy_, model.rounds_ = chosen.measurements, chosen.ledger, chosen.rounds
     made = generate(measurements, schema_, model.preset, n_particles=model.n_particles, epochs=model.epochs, device=model.device, seed=model.seed,
@@ -295,7 +304,7 @@ def sample_rows(
     for name, values in getattr(model, "placed_", {}).items(): frame[name] = pd.Series(values[rows]).astype(frame[name].dtype)
     return frame
 
-# %% ../nbs/09_synthesizer.ipynb #c068
+# %% ../nbs/09_synthesizer.ipynb #c070
 FORMAT = 1  # version of the file format
 
 def _digest(*parts: bytes) -> str: return hashlib.sha256(b"".join(parts)).hexdigest()
@@ -304,7 +313,7 @@ def save_model(model: PrivPGD, path) -> None:
     "Write a fitted model to `path`: JSON and npz in a zip, with a digest."
     if not hasattr(model, "codes_"): raise NotFittedError("This PrivPGD is not fitted yet: call fit(frame, schema) before save.")
     facts = dict(format=FORMAT, settings=model.settings_, schema=json.loads(model.schema_.to_json()), privacy=json.loads(model.privacy_.to_json()),
-                 history=model.history_, cliques=[list(c) for c in model.tables_], placed=list(model.placed_),
+                 history=model.history_, kind=model.kind_, cliques=[list(c) for c in model.tables_], placed=list(model.placed_),
                  measurements=[dict(clique=list(m.clique), sigma=m.sigma, total=m.total) for m in model.measurements_])
     arrays = {"codes": model.codes_, "particles": model.particles_}
     arrays |= {f"counts{i}": m.counts for i, m in enumerate(model.measurements_)}
@@ -322,7 +331,7 @@ def save_model(model: PrivPGD, path) -> None:
     finally:
         temporary.unlink(missing_ok=True)
 
-# %% ../nbs/09_synthesizer.ipynb #c069
+# %% ../nbs/09_synthesizer.ipynb #c071
 def _read_members(path) -> tuple[dict, dict]:
     "The two members of a saved model, checked."
     try:
@@ -344,5 +353,5 @@ def load_model(path, cls=PrivPGD) -> PrivPGD:
     model.measurements_ = [Measurement(tuple(m["clique"]), arrays[f"counts{i}"], m["sigma"], m["total"]) for i, m in enumerate(facts["measurements"])]
     model.tables_ = {tuple(clique): arrays[f"table{i}"] for i, clique in enumerate(facts["cliques"])}
     model.settings_, model.placed_ = facts["settings"], {name: arrays[f"placed{i}"] for i, name in enumerate(facts.get("placed", []))}
-    model.codes_, model.particles_, model.history_ = arrays["codes"], arrays["particles"], facts["history"]
+    model.codes_, model.particles_, model.history_, model.kind_ = arrays["codes"], arrays["particles"], facts["history"], facts.get("kind", "pandas")
     return model

@@ -16,7 +16,7 @@ import torch
 from .constraints import Lens, Statistic
 from .embedding import Embedding
 from .marginals import _check_rows, _generator, _open_ledger
-from .privacy import Budget, BudgetError, Entry, Ledger, check_delta, composed_epsilon, discrete_gaussian, gaussian_sigma
+from .privacy import Budget, BudgetError, Entry, Ledger, _given, check_delta, composed_epsilon, discrete_gaussian, gaussian_sigma
 from .sources import fold
 
 # %% auto #0
@@ -45,7 +45,7 @@ def moves_of(statistic: Statistic, # what is measured
              ) -> int:
     "The squared sensitivity of a statistic's sums, in units of the grid."
     if statistic.touches: return int(statistic.touches[neighbors])
-    if hasattr(statistic, "a") and isinstance(statistic.a, Statistic):                     # a difference: both parts, one counter
+    if hasattr(statistic, "a") and hasattr(statistic, "b") and isinstance(statistic.a, Statistic):  # a difference: both parts, one counter
         parts = [p for s in (statistic.a, statistic.b) for p in [moves_of(s, lens, neighbors) - (neighbors == "add-remove" and s.needs_total)]]
         return sum(parts) + (neighbors == "add-remove" and statistic.needs_total)
     q = statistic.features(lens(torch.full((1, lens.embedding.dim), .5))).shape[1]
@@ -60,9 +60,10 @@ def target_sigma(budget: Budget, moves: int) -> float:
     "Noise on the integer sums that keeps the promise of the budget."
     size = GRID * math.sqrt(moves)
     if budget.rho is not None: return size / math.sqrt(2 * budget.rho) * (1 + 1e-12)
-    sigma = size * gaussian_sigma(budget.epsilon, budget.delta)
+    epsilon, delta = _given(budget.epsilon), _given(budget.delta)
+    sigma = size * gaussian_sigma(epsilon, delta)
     for _ in range(200):
-        if composed_epsilon([Entry("target", sigma=sigma, sensitivity=size, step=GRID)], budget.delta) <= budget.epsilon: return sigma
+        if composed_epsilon([Entry("target", sigma=sigma, sensitivity=size, step=GRID)], delta) <= epsilon: return sigma
         sigma *= 1 + 1e-4
     raise BudgetError(f"No noise was found that keeps {budget}: grant a larger budget.")
 
@@ -90,7 +91,7 @@ class RowSums:
     "Sums of a statistic's row integers, piece by piece."
     def __init__(self, statistic: Statistic, lens: Lens): self.statistic, self.lens, self.sums = statistic, lens, 0
     def add(self, codes: np.ndarray) -> None: self.sums = self.sums + row_integers(codes, self.statistic, self.lens).sum(0)
-    def merge(self, other: "RowSums") -> None: self.sums = self.sums + other.sums
+    def merge(self, other: RowSums) -> None: self.sums = self.sums + other.sums
 
 # %% ../nbs/07b_targets.ipynb #c022
 def measure_statistic(

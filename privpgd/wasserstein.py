@@ -16,6 +16,7 @@ os.environ["OMP_WAIT_POLICY"] = os.environ.get("OMP_WAIT_POLICY", "passive")
 # %% ../nbs/04_wasserstein.ipynb #c005
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 import numpy as np
 import torch
 from numba import njit, prange
@@ -135,7 +136,7 @@ def directions(n: int,    # number of directions
 
 # %% ../nbs/04_wasserstein.ipynb #c038
 def quadrature(dim: int,      # dimension of the space
-               n: int = None, # number of directions; 64 in the plane and 128 above if None
+               n: int | None = None, # number of directions; 64 in the plane and 128 above if None
                ) -> np.ndarray: # (n, dim) unit vectors; a single one if dim is 1
     "Fixed, even directions to average over."
     if dim == 1: return np.ones((1, 1))
@@ -234,7 +235,7 @@ def _areas(order, gaps, diff, out):
 class SliceGrid:
     "Cells seen from every direction, sorted once: distances between tables on them are then sums."
     points: np.ndarray        # (k, p) places of the cells
-    theta: np.ndarray = None  # (L, p) directions; `quadrature(p)` if None
+    theta: Any = None         # (L, p) directions; `quadrature(p)` if None
     order: np.ndarray = field(init=False, repr=False) # (L, k) cells in the order of their projections
     gaps: np.ndarray = field(init=False, repr=False)  # (L, k - 1) distances between neighbours in that order
 
@@ -389,7 +390,7 @@ def exact_gradient(z,         # (m, p) particles, float32; fastest if z.T is con
                    counts,    # (k,) integers that add to m: how many target points each cell has
                    theta,     # (L, p) directions
                    *, rows=None, # flags (m,) or indices of the particles whose gradient is wanted; all if None
-                   work: Workspace = None, # arrays to use again; the gradient then lives in them
+                   work: Workspace | None = None, # arrays to use again; the gradient then lives in them
                    ) -> tuple: # loss over the kept rows, (m, p) gradient, zero for the other rows
     "The gradient of `sort_gradient`, compiled: one sort by counting a slice, and only the cells of the target are sorted."
     zt, theta, _, _ = _columns(z, theta)
@@ -530,7 +531,7 @@ def histogram_gradient(z,         # (m, p) particles, float32; fastest if z.T is
                        *, bins: int = 4096, # bins of the histogram of projections
                        seed=0,    # int or ints, for the random placement inside of a bin
                        rows=None, # flags (m,) or indices of the particles whose gradient is wanted; all if None
-                       work: Workspace = None, # arrays to use again; the gradient then lives in them
+                       work: Workspace | None = None, # arrays to use again; the gradient then lives in them
                        ) -> tuple: # loss over the kept rows, (m, p) gradient, zero for the other rows
     "Gradient of the sliced squared 2-Wasserstein distance without a sort: ranks from a histogram, images from a table."
     zt, theta, low, high = _columns(z, theta)
@@ -554,7 +555,7 @@ def _slots(zt: torch.Tensor,    # (p, n) coordinates
            low: torch.Tensor,   # (L, 1) lowest projections
            scale: torch.Tensor, # (L, 1) bins per unit of length
            bins: int,           # number of bins
-           ) -> tuple: # (L, n) projections, (L, n) int32 bins, numbered slice after slice
+           ) -> tuple[torch.Tensor, torch.Tensor]: # (L, n) projections, (L, n) int32 bins, numbered slice after slice
     "Projections and their bins."
     y, first = theta @ zt, torch.arange(0, len(theta) * bins, bins, dtype=torch.int32, device=zt.device)
     return y, (y - low).mul_(scale).to(torch.int32).clamp_(0, bins - 1).add_(first[:, None])
@@ -599,8 +600,8 @@ def histogram_gradient_torch(z: torch.Tensor, # (m, p) particles, on any device
     with _one_thread(z.device):
         for l in (slice(a, a + few) for a in range(0, slices, few)):
             seen = theta[l], low[l], scale[l], bins
-            h = sum(torch.bincount(_slots(part, *seen)[1].ravel(), minlength=len(theta[l]) * bins) for part in zt.split(block, 1)).view(-1, bins)
-            reach = h.double() * (size / m)
+            h: Any = sum(torch.bincount(_slots(part, *seen)[1].ravel(), minlength=len(theta[l]) * bins) for part in zt.split(block, 1))
+            reach = h.view(-1, bins).double() * (size / m)
             middle, slope = (reach.cumsum(1) - reach / 2).to(z.dtype), (reach * float(_UNIT)).to(z.dtype)
             for part, number, out in zip(own.split(block, 1), base.split(block), kept.split(block, 1)):
                 gap = _displacements(*_slots(part, *seen), number, key[l], middle, slope, quantiles[l])
@@ -628,7 +629,7 @@ def gradient(z,         # (m, p) particles, numpy array or torch tensor
              bins: int = 4096, # bins of the histogram, not for "sort"
              seed=0,    # for the random placement, not for "sort"
              rows=None, # flags (m,) or indices of the particles whose gradient is wanted; all if None
-             work: Workspace = None, # arrays to use again, only for "numba"
+             work: Workspace | None = None, # arrays to use again, only for "numba"
              ) -> tuple: # loss over the kept rows, (m, p) gradient of the kind of z
     "Gradient of the sliced squared 2-Wasserstein distance to a quantile table."
     if backend not in ("auto", "numba", "torch", "sort"): raise ValueError(f"backend={backend!r} is unknown; use 'auto', 'numba', 'torch' or 'sort'.")
