@@ -1,4 +1,4 @@
 """`python -m privpgd` is the command `privpgd`."""
 from .cli import main
 
-raise SystemExit(main())
+if __name__ == "__main__": raise SystemExit(main())

@@ -10,16 +10,19 @@ __all__ = ['GENERATORS', 'BASELINES', 'Generator', 'Independent', 'MissingPackag
 # %% ../nbs/12_baselines.ipynb #c002
 import contextlib
 import functools
+import inspect
 import math
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 
 from .gem import GEM
-from .gsd import GSD
+from .gsd import GSD, _check_number, _check_seed, _check_whole
 from .marginals import Measurement, normalize_workload
 from .mixture import Mixture, fit_mixture, mixture_tables
 from .particles import refine
@@ -27,8 +30,8 @@ from .privacy import Budget, Ledger
 from .projection import consensus_margins, merge, quantize, total_of
 from .rap import RAP
 from .schema import Schema
-from .selection import SELECTORS, select_and_measure
-from .synthesizer import PRESETS, default_workload, generate
+from .selection import SELECTORS, Selection, _account, select_and_measure
+from .synthesizer import PRESETS, _one_of, _whole, default_workload, generate
 
 # %% ../nbs/12_baselines.ipynb #c007
 @runtime_checkable
@@ -44,6 +47,12 @@ class Generator(Protocol):
         ...
 
 # %% ../nbs/12_baselines.ipynb #c012
+def _check_common(generator: Any, **least: int) -> None:
+    "One sentence if the rows, the seed or another whole number of a generator make no sense."
+    for name, low in ({"n_rows": 1} | least).items(): _check_whole(name, getattr(generator, name), low)
+    _check_seed(generator.seed)
+
+
 class Independent:
     "Product of the 1-way marginals."
 
@@ -66,6 +75,10 @@ class Independent:
     def marginals(self, cliques: Iterable) -> dict:  # clique -> table that sums to 1
         "Products of the margins."
         return {tuple(c): functools.reduce(np.multiply.outer, [self.margins_[name] for name in c]) for c in cliques}
+
+    def check(self, cliques: Iterable | None, schema: Any) -> None:
+        "Raise one sentence if an option makes no sense."
+        _check_common(self)
 
 # %% ../nbs/12_baselines.ipynb #c015
 class MissingPackage(ImportError, ValueError):
@@ -119,12 +132,13 @@ def check_size(
 ) -> float:  # predicted megabytes
     "The predicted size of a junction tree; raises if it is above the limit."
     if not (isinstance(limit, (int, float)) and limit > 0): raise ValueError(f"max_model_mb={limit!r} is not a positive number of megabytes: 80 is usual.")
-    cliques = list(cliques)
+    cliques = list(map(tuple, cliques))
     cells = tree_cells(junction_tree(cliques, schema), schema)
     size, worst = 8 * sum(cells.values()) / 2**20, max(cells, key=cells.__getitem__)
     if size > limit:
+        tree = 'select="mst" or "aim", fewer marginals or ' if len(worst) > max(map(len, cliques)) else ""
         raise ValueError(f"PGM would need a junction tree of {size:,.3g} MB for these {len(set(map(frozenset, cliques)))} marginals (its largest table joins {len(worst)} columns: {', '.join(map(str, worst))}), "
-                         f'more than max_model_mb={limit:g}: use select="mst" or "aim", fewer marginals or fewer bins, another generator, or a larger max_model_mb.')
+                         f"more than max_model_mb={limit:g}: use {tree}fewer bins, another generator, or a larger max_model_mb.")
     return size
 
 # %% ../nbs/12_baselines.ipynb #c026
@@ -276,9 +290,11 @@ class PGM:
         return 8 * sum(tree_cells(junction_tree(cliques, schema), schema).values()) / 2**20
 
     def check(self, cliques: Iterable | None, schema: Any) -> None:
-        "Raise if mbi is not there, or if the model for these cliques would be too large."
+        "Raise if an option makes no sense, if mbi is not there, or if the model for these cliques would be too large; None: for all columns."
+        _check_common(self, n_rows=0, iterations=1)
+        _check_number("tolerance", self.tolerance, positive=False)
         load_mbi()
-        if cliques is not None: check_size(cliques, schema, self.max_model_mb)
+        check_size([(name,) for name in schema.names] if cliques is None else cliques, schema, self.max_model_mb)
 
 # %% ../nbs/12_baselines.ipynb #c044
 def _warm(pgm: PGM, cliques: Iterable, schema: Any):
@@ -345,7 +361,9 @@ class MOP:
         return {tuple(c): self.mixture_.table(tuple(c)) for c in cliques}
 
     def check(self, cliques: Iterable | None, schema: Any) -> None:
-        "Raise if mbi is not there."
+        "Raise if an option makes no sense, or if mbi is not there."
+        _check_common(self, components=1, iterations=1)
+        _check_number("rate", self.rate)
         load_mbi()
 
 # %% ../nbs/12_baselines.ipynb #c052
@@ -389,6 +407,12 @@ class PrivPGDGenerator:
             self.codes_ = refine(last, tables, schema, seed=self.seed, **(PRESETS["default"].refinement or {}))
         return self.codes_.astype(np.int32)
 
+    def check(self, cliques: Iterable | None, schema: Any) -> None:
+        "Raise one sentence if an option makes no sense."
+        _check_common(self)
+        _one_of("preset", self.preset, PRESETS)
+        if self.epochs is not None: _check_whole("epochs", self.epochs, 0)
+
 # %% ../nbs/12_baselines.ipynb #c058
 GENERATORS: dict[str, type] = {"privpgd": PrivPGDGenerator, "pgm": PGM, "mop": MOP, "gsd": GSD, "rap": RAP, "gem": GEM, "independent": Independent}
 
@@ -413,14 +437,35 @@ def make_generator(
 
 # %% ../nbs/12_baselines.ipynb #c061
 _SELECT = {PGM: "aim", Independent: 1}  # what each generator measures when nothing is said; the others: `default_workload`
+_ASKED: dict[str, tuple] = {"aim": (PGM,), "mwem": (PGM, GEM)}  # generators that a selector asks between its rounds when they are given by name
+
+
+def _largest_tree(schema: Any) -> list[tuple]:
+    "The spanning tree of pairs with the most cells: every column joined to the one with the most levels."
+    hub = schema.names[int(np.argmax(schema.shape))]
+    return [tuple(n for n in schema.names if n in (name, hub)) for name in schema.names if name != hub or len(schema.names) == 1]
 
 
 def _check_generator(generator: Any, select: Any, schema: Schema) -> None:
     "Ask the generator whether it can work, with the cliques where they are known before the data is seen."
     if not hasattr(generator, "check"): return
     generator.check(None if isinstance(select, str) else list(normalize_workload(select, schema)), schema)
+    if select == "mst":
+        try: generator.check(_largest_tree(schema), schema)
+        except ValueError as error: raise ValueError(f'With the largest tree that select="mst" may choose, {error}') from None
 
+# %% ../nbs/12_baselines.ipynb #c061b
+def _selector_options(generator: Any, select: Any, options: Mapping | None) -> dict:
+    "Options for the selector, if it knows them; the size limit of a graphical model comes from the generator."
+    given = set(inspect.signature(SELECTORS[select]).parameters) if isinstance(select, str) and select in SELECTORS else set()
+    known, sized = given - {"frame", "schema", "budget", "generator", "public", "seed", "neighbors", "ledger", "verbose"}, "max_size_mb" in given and isinstance(generator, PGM)
+    if not isinstance(options, Mapping | None): raise ValueError(f"select_options={options!r} is not a dict: give names and values, such as dict(rounds=20).")
+    for name in options or ():
+        if name not in known: raise ValueError(f"select_options={options!r} has {name!r}, which select={select!r} does not take: {'use ' + ', '.join(sorted(known)) if known else 'leave it out'}.")
+        if sized and name == "max_size_mb": raise ValueError("select_options has 'max_size_mb', but the limit of a graphical model is its own: set max_model_mb of PGM.")
+    return dict(options or {}) | (dict(max_size_mb=generator.max_model_mb) if sized else {})
 
+# %% ../nbs/12_baselines.ipynb #c061d
 @contextlib.contextmanager
 def _with(thing: Any, **values: Any):
     "Attributes that the object has, set for a while."
@@ -430,6 +475,36 @@ def _with(thing: Any, **values: Any):
     finally:
         for name, value in old.items(): setattr(thing, name, value)
 
+
+def _forget(generator: Any) -> None:
+    "Clear what an object learned in an earlier fit."
+    for name in [name for name in getattr(generator, "__dict__", ()) if name.endswith("_")]: delattr(generator, name)
+
+
+class _Kept:
+    "A generator that remembers what it was given last."
+    def __init__(self, made: Any, ledger: Ledger): self.made, self.ledger, self.selection = made, ledger, Selection([], ledger)
+
+    def fit(self, measurements: list, schema: Any) -> np.ndarray:
+        self.selection = replace(self.selection, measurements=measurements)
+        return self.made.fit(measurements, schema)
+
+    def __getattr__(self, name: str) -> Any: return getattr(self.made, name)
+
+
+@contextlib.contextmanager
+def _account_for(kept: _Kept):
+    "An error that comes after something was spent says so, and carries the measurements."
+    before = kept.ledger.entries
+    try: yield
+    except BaseException as error:
+        if kept.ledger.entries != before:
+            note = f"The budget was spent before this error: the ledger stands at epsilon = {kept.ledger.epsilon:.4g}. The measurements are in the error's attribute `selection`; a generator can be fitted to them at no further cost."
+            setattr(error, "selection", kept.selection)
+            if sys.version_info >= (3, 11): error.add_note(note)
+            else: warnings.warn(note, stacklevel=3)
+        raise
+
 # %% ../nbs/12_baselines.ipynb #c062
 def synthesize(
     frame: Any,  # the private rows: anything that `count` takes
@@ -437,27 +512,35 @@ def synthesize(
     *,
     generator: Any = "privpgd",  # a name in `GENERATORS`, a class, or an object with `fit`
     select: Any = None,  # "mst", "aim", "mwem", a number k, a list of cliques, a dict of weights; None: the generator's usual choice
-    epsilon: float = 2.5,  # the privacy promise
+    epsilon: float | None = 2.5,  # the privacy promise
     delta: float = 1e-5,  # its failure probability
     n_rows: int | None = None,  # rows; None for the generator's own choice
     seed: int | None = None,  # None for a release; a number makes an experiment repeatable
     neighbors: str = "replace",  # "replace" (n is public) or "add-remove"
+    ledger: Ledger | None = None,  # account to charge; with epsilon=None all that it has left
+    select_options: Mapping | None = None,  # for a selector by name: rounds, alpha, shares, workload
     verbose: bool = False,  # progress bars
 ) -> tuple[pd.DataFrame, Ledger]:  # the synthetic table and the charged account
     "A private synthetic copy of a table, by any selector and any generator."
-    budget = Budget(epsilon=epsilon, delta=delta)
+    budget = None if epsilon is None and ledger is not None else Budget(epsilon=epsilon, delta=delta)
     if not isinstance(schema, Schema): raise ValueError(f"schema is {schema!r}, not a Schema: write one, or draft it with Schema.infer.")
+    if seed is not None: _whole("seed", seed, 0, "leave it at None for a release")
     own, place = (None, None) if seed is None else map(int, np.random.SeedSequence([577215, seed]).generate_state(2))
     made = make_generator(generator, n_rows, own, **(dict(verbose=verbose) if isinstance(generator, (str, type)) else {}))
+    for value in (n_rows, getattr(made, "n_rows", None)):
+        if value is not None: _check_whole("n_rows", value, 1)
     if select is None: select = _SELECT.get(type(made), default_workload(schema))
     _check_generator(made, select, schema)
-    rounds = select in ("aim", "mwem") and (isinstance(made, PGM) or not isinstance(generator, (str, type)))  # the others let particles choose
-    options: dict[str, Any] = dict(max_size_mb=made.max_model_mb) if select == "aim" and isinstance(made, PGM) else {}
-    with _with(made, warm_start=True) if rounds else contextlib.nullcontext():
+    options, account = _selector_options(made, select, select_options), _account(budget, ledger, neighbors, seed, adaptive=select == "aim")
+    rounds = select in ("aim", "mwem") and (not isinstance(generator, (str, type)) or isinstance(made, _ASKED[select]))  # the others let particles choose
+    _forget(made)
+    kept = _Kept(made, account)
+    with _account_for(kept), _with(made, warm_start=True) if rounds else contextlib.nullcontext():
         with _with(made, n_rows=0) if isinstance(made, PGM) else contextlib.nullcontext():  # selectors read its marginals, not its rows
-            chosen = select_and_measure(frame, schema, select, budget, generator=made if rounds else None, seed=seed, neighbors=neighbors, verbose=verbose, **options)
-        codes = made.fit(chosen.measurements, schema)
-    return schema.with_dtypes(frame).decode(codes, seed=place), chosen.ledger
+            kept.selection = select_and_measure(frame, schema, select, budget, generator=kept if rounds else None, seed=seed, neighbors=neighbors,
+                                                ledger=account, verbose=verbose, **options)
+        codes = kept.fit(kept.selection.measurements, schema)
+        return schema.with_dtypes(frame).decode(codes, seed=place), account
 
 # %% ../nbs/12_baselines.ipynb #c069
 def _run(frame, schema, epsilon: float, delta: float, seed: int, generator: str, select: Any = None) -> tuple[pd.DataFrame, Ledger]:

@@ -223,6 +223,9 @@ def genetic_search(codes: np.ndarray,   # (m, d) integer codes to start from, le
             judged, before = done, fitness[0]
     return codes
 
+# %% ../nbs/11b_gsd.ipynb #c045a
+def _options(gsd) -> dict: return {name: getattr(gsd, name) for name in ("elite", "mutations", "crossovers", "generations", "tolerance", "patience")}
+
 # %% ../nbs/11b_gsd.ipynb #c045
 class GSD:
     "Private GSD: a genetic search for a table that fits the noisy marginals."
@@ -249,7 +252,7 @@ class GSD:
             ) -> np.ndarray: # (m, d) int32 codes
         "Search for a table; its codes are kept in `codes_`, its progress in `history_`."
         self.check(None, schema)
-        m, options = 2000 if self.n_rows is None else self.n_rows, self._options()
+        m, options = 2000 if self.n_rows is None else self.n_rows, _options(self)
         rng, shape = np.random.default_rng(self.seed), tuple(int(k) for k in schema.shape)
         last: Any = getattr(self, "codes_", None) if self.warm_start else None
         fits = last is not None and last.shape == (m, len(shape)) and (last.max(0) < shape).all()
@@ -259,10 +262,8 @@ class GSD:
         self.history_ = history
         return self.codes_.copy()
 
-    def _options(self) -> dict: return {name: getattr(self, name) for name in ("elite", "mutations", "crossovers", "generations", "tolerance", "patience")}
-
     def check(self, cliques, schema) -> None:
         "Raise one sentence if an option makes no sense."
         if self.n_rows is not None: _check_whole("n_rows", self.n_rows, 1)
         _check_seed(self.seed)
-        _check_settings(**self._options())
+        _check_settings(**_options(self))

@@ -342,7 +342,7 @@ def measure(
     seed: int | np.random.Generator | None = None,  # None: the system's entropy; otherwise repeatable, not for release
     neighbors: str = "replace",  # "replace" (n is public) or "add-remove" (n is private)
     ledger: Ledger | None = None,  # account to charge; None opens one for `budget`
-    verbose: bool = False,  # a progress bar while counting
+    verbose: bool = False,  # a progress bar while counting, unless it would show a private n
 ) -> tuple[list[Measurement], Ledger]:  # noisy marginals in the workload's order, and the charged account
     "Count, charge the ledger, add noise: all that leaves the private side."
     shares, seeded = normalize_workload(workload, schema), seed is not None
@@ -351,7 +351,7 @@ def measure(
     sigmas = _sigmas(budget, account, list(shares.values()))
     _check_noise(shares, sigmas, 2**20 if seeded else 2**40)
     _afford(account, _bill(shares, sigmas, schema, neighbors, seeded, {}), neighbors)  # before the long pass over the rows
-    counts, n = _count(frame, schema, shares, verbose)
+    counts, n = _count(frame, schema, shares, verbose and neighbors == "replace")  # a bar would show a private n
     _check_rows(n)
     check_delta(budget or account.budget, n, account.neighbors)
     bill = _bill(shares, sigmas, schema, neighbors, seeded, _uncovered(schema, account))

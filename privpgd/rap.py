@@ -180,10 +180,7 @@ class Relaxed(RelaxedOptions):
         if not hasattr(self, "mixture_"): raise ValueError(f"This {type(self).__name__} has no marginals yet: call fit first.")
         return {tuple(clique): self.mixture_.table(tuple(clique)) for clique in cliques}
 
-    def check(self, cliques: Iterable | None, schema: Any) -> None:
-        "Raise one sentence if an option makes no sense."
-        _check_options(self)
-
+    def check(self, cliques: Iterable | None, schema: Any) -> None: _check_options(self)
     def _key(self) -> Any: raise NotImplementedError
     def _begin(self, targets: Targets, base: np.ndarray, rng: np.random.Generator) -> tuple[list, Callable]: raise NotImplementedError
 

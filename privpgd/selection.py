@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['L1_SENSITIVITY', 'SELECTORS', 'l1_error', 'Desk', 'fit_plan', 'Round', 'Selection', 'plot_selection',
-           'product_tables', 'select_mst', 'Cloud', 'new_tables', 'select_mwem', 'downward_closure',
-           'candidate_weights', 'expected_noise', 'aim_score', 'within_size', 'select_aim', 'select_and_measure']
+           'product_tables', 'select_mst', 'Cloud', 'new_tables', 'downward_closure', 'within_size', 'select_mwem',
+           'candidate_weights', 'expected_noise', 'aim_score', 'select_aim', 'select_and_measure']
 
 # %% ../nbs/08_selection.ipynb #c002
 import itertools
@@ -75,7 +75,7 @@ class Desk:
         return Entry(_what(clique, self._uncovered), clique, sigma=sigma, sensitivity=SENSITIVITY[self.ledger.neighbors],
                      cells=math.prod(_shape(clique, self.schema)), seeded=self.seeded)
 
-# %% ../nbs/08_selection.ipynb #c018
+# %% ../nbs/08_selection.ipynb #c026
 def _scaled(plan: Iterable[Entry], scale: float) -> list[Entry]:
     "The plan with all noise multiplied by a factor."
     return [replace(e, sigma=_given(e.sigma) * scale) if e.mechanism == "gaussian" else replace(e, epsilon=_given(e.epsilon) / scale) for e in plan]
@@ -110,7 +110,7 @@ def fit_plan(
     Ledger(ledger.budget, ledger.neighbors, entries=(*ledger.entries, *fitted), adaptive=ledger.adaptive)  # raises when it is too much
     return fitted
 
-# %% ../nbs/08_selection.ipynb #c021
+# %% ../nbs/08_selection.ipynb #c029
 @dataclass(frozen=True)
 class Round:
     "One choice, as far as it may be told."
@@ -137,7 +137,7 @@ class Selection:
         sizes = ", ".join(f"{n} of {k} column{'s' * (k > 1)}" for k, n in sorted(kinds.items()))
         return f"Selection({len(self.cliques)} marginals ({sizes}) by {len(self.rounds)} choices, epsilon {self.ledger.epsilon:.4g})"
 
-# %% ../nbs/08_selection.ipynb #c024
+# %% ../nbs/08_selection.ipynb #c032
 def plot_selection(
     selection: Selection,  # what to draw
     schema: Schema,  # the public facts
@@ -162,7 +162,7 @@ def plot_selection(
     ax.set(xlim=(-1.5, 1.5), ylim=(-1.25, 1.25), aspect="equal"); ax.axis("off"); ax.set_title(title, fontsize=9)
     return ax
 
-# %% ../nbs/08_selection.ipynb #c026
+# %% ../nbs/08_selection.ipynb #c034
 def _gaussian_at(rho: float, neighbors: str) -> Entry:
     "A measurement that costs rho."
     return Entry("counts", sigma=SENSITIVITY[neighbors] / math.sqrt(2 * rho), sensitivity=SENSITIVITY[neighbors])
@@ -182,12 +182,40 @@ def _account(budget, ledger, neighbors: str, seed, adaptive: bool = False) -> Le
 def product_tables(
     measurements: Iterable[Measurement],  # of every column
     cliques: Iterable[tuple[str, ...]],  # tables to predict
+    known: Mapping = {},  # column name -> (k,) probabilities of the columns that are public
 ) -> dict:  # clique -> table that sums to 1
     "Tables of independent columns with the measured 1-way marginals."
-    margin = {m.clique[0]: nearest_simplex(m.counts / max(m.counts.sum(), 1)) for m in measurements if len(m.clique) == 1}
+    margin = {**known} | {m.clique[0]: nearest_simplex(m.counts / max(m.counts.sum(), 1)) for m in measurements if len(m.clique) == 1}
     return {clique: np.multiply.outer(*(margin[name] for name in clique)) for clique in cliques}
 
-# %% ../nbs/08_selection.ipynb #c028
+# %% ../nbs/08_selection.ipynb #c036
+def _public_margins(public: Mapping) -> dict:  # column name -> (k,) probabilities
+    "The columns of public tables."
+    return {name: np.asarray(t, float).sum(tuple(b for b in range(len(c)) if b != a)) for c, t in public.items() for a, name in enumerate(c)}
+
+
+def _joined(component: dict, clique: Sequence[str]) -> dict:
+    "Components of columns after these have been connected."
+    old, new = {component[name] for name in clique}, component[clique[0]]
+    return {name: new if c in old else c for name, c in component.items()}
+
+
+def _across(pairs: Sequence, component: dict) -> list:
+    "The pairs that join two components."
+    return [pair for pair in pairs if component[pair[0]] != component[pair[1]]]
+
+
+def _rows_of(measurements: Sequence, desk: Desk) -> float:
+    "The number of rows as far as it is known; 1 when nothing is."
+    return estimate_total(measurements) if measurements else float(desk.total or 1)
+
+
+def _check_shares(shares) -> None:
+    "Three positive numbers that add up to 1."
+    if not (isinstance(shares, (tuple, list)) and len(shares) == 3 and all(isinstance(s, (int, float)) and s > 0 for s in shares) and math.isclose(sum(shares), 1)):
+        raise ValueError(f"shares={shares!r} are not three positive shares that add up to 1: give those of columns, choices and pairs.")
+
+# %% ../nbs/08_selection.ipynb #c038
 def select_mst(
     frame: Any,  # the private rows
     schema: Schema,  # the public facts
@@ -197,58 +225,55 @@ def select_mst(
     seed: int | None = None,  # None for a release
     neighbors: str = "replace",  # "replace" or "add-remove"
     ledger: Ledger | None = None,  # account to charge
+    public: Mapping = {},  # clique -> table that is known already: its columns are joined without a choice, and not measured
     verbose: bool = False,  # progress bar
 ) -> Selection:
     "All 1-way marginals, and the pairs of a private maximum spanning tree."
     _check_shares(shares)
-    account, d = _account(budget, ledger, neighbors, seed), len(schema.names)
-    step, edges = L1_SENSITIVITY[neighbors], d - 1
-    plan = [_gaussian_at(shares[0] / d, neighbors)] * d
+    account, margin = _account(budget, ledger, neighbors, seed), _public_margins(public)
+    ones, component, step = [c for c in all_kway(schema, 1) if c[0] not in margin], {name: name for name in schema.names}, L1_SENSITIVITY[neighbors]
+    for clique in public: component = _joined(component, clique)
+    d, edges = len(ones), len(set(component.values())) - 1
+    plan = [_gaussian_at(shares[0] / d, neighbors)] * d if d else []
     if edges: plan += [_choice_at(shares[1] / edges, step), _gaussian_at(shares[2] / edges, neighbors)] * edges
-    plan, left = fit_plan(plan, budget, account), all_kway(schema, 2) if edges else []
+    if not plan: raise ValueError("every column and a tree of pairs are public, so that there is nothing to choose: select other marginals.")
+    plan, left = fit_plan(plan, budget, account), _across(all_kway(schema, 2), component) if edges else []
     _check_noise({"the tree": 1.0}, np.array([max(e.sigma or 0 for e in plan)]), 2**20 if seed is not None else 2**40)
-    desk = Desk(frame, schema, all_kway(schema, 1) + left, account, seed, verbose)
-    ones, rounds, component = desk.measure(all_kway(schema, 1), _given(plan[0].sigma)), [], {name: name for name in schema.names}
-    model, total = product_tables(ones, left), estimate_total(ones)
+    desk, rounds = Desk(frame, schema, ones + left, account, seed, verbose), []
+    measured = desk.measure(ones, _given(plan[0].sigma)) if d else []
+    model, total = product_tables(measured, left, margin), _rows_of(measured, desk)
     price, sigma = (_given(plan[d].epsilon), _given(plan[-1].sigma)) if edges else (0.0, 0.0)
     for _ in tqdm(range(edges), desc="mst", disable=not verbose):
-        a, b = desk.choose(left, lambda clique, counts: l1_error(counts, model[clique], total), price, step)
-        rounds.append(Round((a, b), sigma, price, len(left)))
-        old = component[b]
-        component = {name: component[a] if c == old else c for name, c in component.items()}
-        left = [pair for pair in left if component[pair[0]] != component[pair[1]]]
+        picked = desk.choose(left, lambda clique, counts: l1_error(counts, model[clique], total), price, step)
+        rounds.append(Round(picked, sigma, price, len(left)))
+        component = _joined(component, picked)
+        left = _across(left, component)
     pairs = desk.measure([r.clique for r in rounds], sigma) if edges else []
-    return Selection(ones + pairs, account, tuple(rounds))
+    return Selection(measured + pairs, account, tuple(rounds))
 
-
-def _check_shares(shares) -> None:
-    "Three positive numbers that add up to 1."
-    if not (isinstance(shares, (tuple, list)) and len(shares) == 3 and all(isinstance(s, (int, float)) and s > 0 for s in shares) and math.isclose(sum(shares), 1)):
-        raise ValueError(f"shares={shares!r} are not three positive shares that add up to 1: give those of columns, choices and pairs.")
-
-# %% ../nbs/08_selection.ipynb #c033
+# %% ../nbs/08_selection.ipynb #c043
 class Cloud:
     "A generator of few particles: independent columns, refined towards the projected tables."
-    tables_: dict; seen_: Counter; codes_: Any  # after fit
+    tables_: dict; seen_: list; facts_: tuple; codes_: Any  # after fit
 
     def __init__(
         self,
         n_rows: int = 20_000,  # particles
         seed: int | None = None,  # None: fresh randomness
         verbose: bool = False,  # part of the protocol; the cloud has nothing to say
-        warm_start: bool = False,  # a second fit continues from the first, and projects only what is new
+        warm_start: bool = False,  # a second fit with more measurements of the same table continues from the first, and projects only what is new
         sweeps: int = 2,  # of the refinement in a warm fit; three times as many in a cold one
     ):
         self.n_rows, self.seed, self.verbose, self.warm_start, self.sweeps = n_rows, seed, verbose, warm_start, sweeps
 
     def fit(self, measurements: Sequence, schema) -> np.ndarray:  # (m, d) int32 codes
         "Codes whose marginals follow all the measurements."
-        if not (self.warm_start and hasattr(self, "codes_")):
-            self.tables_, self.seen_, self.codes_ = {}, Counter(), None
-            self.random_ = np.random.default_rng(self.seed)
-        seen = Counter(tuple(m.clique) for m in measurements)
-        self.tables_ |= new_tables(measurements, schema, [c for c in seen if seen[c] != self.seen_[c]])
-        self.seen_ = seen
+        if not (self.warm_start and self._continues(measurements, schema)):
+            self.tables_, self.seen_, self.codes_ = {}, [], None
+            self.facts_, self.random_ = (list(schema.names), tuple(schema.shape)), np.random.default_rng(self.seed)
+        changed = dict.fromkeys(tuple(m.clique) for m in measurements[len(self.seen_):])
+        self.tables_ |= new_tables(measurements, schema, list(changed))
+        self.seen_ = list(measurements)
         sweeps = self.sweeps * (3 if self.codes_ is None else 1)
         if self.codes_ is None:
             self.codes_ = self._first(schema)
@@ -256,12 +281,18 @@ class Cloud:
             self.codes_ = refine(self.codes_, self.tables_, schema, sweeps=sweeps, seed=self.random_)
         return self.codes_
 
+    def _continues(self, measurements: Sequence, schema) -> bool:
+        "Whether these are the measurements of the last fit, perhaps with more at the end, under the same schema."
+        if not hasattr(self, "codes_") or self.facts_ != (list(schema.names), tuple(schema.shape)) or len(measurements) < len(self.seen_): return False
+        same = lambda a, b: a is b or ((tuple(a.clique), a.sigma, a.total) == (tuple(b.clique), b.sigma, b.total) and np.array_equal(a.counts, b.counts))
+        return all(map(same, self.seen_, measurements))
+
     def _first(self, schema) -> np.ndarray:
         "Independent columns with the margins of the tables, uniform where there are none."
         tables = self.tables_ or {(schema.names[0],): np.full(schema.shape[0], 1 / schema.shape[0])}
         return independent(tables, schema, self.n_rows, self.random_)
 
-# %% ../nbs/08_selection.ipynb #c034
+# %% ../nbs/08_selection.ipynb #c044
 def new_tables(measurements: Sequence, schema, changed: Sequence) -> dict:  # clique -> table
     "Projected tables of the changed cliques, with margins that use every measurement."
     if not changed: return {}
@@ -274,7 +305,28 @@ def new_tables(measurements: Sequence, schema, changed: Sequence) -> dict:  # cl
     one = {(name,): margin for name, margin in margins.items() if (name,) in merged}
     return dict(zip(changed, fit_margins(wide, wanted))) | one
 
-# %% ../nbs/08_selection.ipynb #c039
+# %% ../nbs/08_selection.ipynb #c050
+def downward_closure(
+    cliques: Iterable[tuple[str, ...]],  # in schema order
+) -> list[tuple[str, ...]]:  # short ones first
+    "Every non-empty subset of one of the cliques."
+    found = {sub for clique in cliques for k in range(1, len(clique) + 1) for sub in itertools.combinations(clique, k)}
+    return sorted(found, key=lambda c: (len(c), c))
+
+
+def within_size(
+    generator: Any,  # may have size_mb(cliques, schema) -> megabytes
+    measured: Sequence[tuple[str, ...]],  # cliques in the model already
+    candidates: Sequence[tuple[str, ...]],  # what could be added
+    limit: float,  # megabytes
+    schema: Any = None,  # the public facts; None: those of the generator's last fit
+) -> list[tuple[str, ...]]:
+    "The candidates that keep the generator's model small enough."
+    if not hasattr(generator, "size_mb"): return list(candidates)
+    free, measured = set(downward_closure(measured)), list(dict.fromkeys(measured))
+    return [r for r in candidates if r in free or generator.size_mb([*measured, r], schema) <= limit]
+
+# %% ../nbs/08_selection.ipynb #c053
 def _model(generator, measurements: Sequence, schema, cliques: Sequence) -> dict:  # clique -> table that sums to 1
     "Fit the generator and read off the tables of its data."
     made = generator.fit(measurements, schema)
@@ -282,10 +334,18 @@ def _model(generator, measurements: Sequence, schema, cliques: Sequence) -> dict
     return {clique: counts / len(made) for clique, counts in count_codes(made, schema, cliques).items()}
 
 
-def _check_adaptive(generator, rounds, least: int, alpha) -> None:
-    "Options of the selectors that go in rounds."
+def _check_generator(generator, schema: Schema) -> None:
+    "Raise if there is no generator, or if it says that it cannot work."
     if isinstance(generator, type) or not callable(getattr(generator, "fit", None)):
         raise ValueError(f"generator={generator!r} has no fit(measurements, schema): give a generator such as Cloud(), or leave it at None.")
+    if callable(getattr(generator, "check", None)): generator.check(None, schema)
+
+
+def _check_adaptive(generator, rounds, least: int, alpha, max_size_mb, schema: Schema) -> None:
+    "Options of the selectors that go in rounds."
+    _check_generator(generator, schema)
+    if isinstance(max_size_mb, bool) or not (isinstance(max_size_mb, (int, float)) and max_size_mb > 0):
+        raise ValueError(f"max_size_mb={max_size_mb!r} is not a positive number of megabytes: 80 is usual.")
     if isinstance(rounds, bool) or not isinstance(rounds, (int, np.integer)) or rounds < least:
         raise ValueError(f"rounds={rounds!r} is not a whole number of at least {least}: leave it at None for the usual choice.")
     if not (isinstance(alpha, (int, float)) and 0 < alpha < 1):
@@ -300,11 +360,23 @@ def _candidates(workload, schema: Schema, limit: int = 50_000_000) -> dict:  # c
     return shares
 
 
+def _unknown(shares: Mapping, public: Mapping) -> dict:  # clique -> share
+    "The cliques that are no part of a public table."
+    left = {c: w for c, w in shares.items() if not any(set(c) <= set(known) for known in public)}
+    if not left: raise ValueError("every marginal of the workload is public, so that there is nothing to choose: ask for others.")
+    return left
+
+
+def _public_facts(public: Mapping, total: int | None, sigma: float) -> list[Measurement]:
+    "Public tables in the form of measurements, for the generator of the rounds; none when the number of rows is private."
+    return [] if total is None else [Measurement(c, np.rint(total * np.asarray(t)).astype(np.int64), sigma, total) for c, t in public.items()]
+
+
 def _cloud(seed) -> Cloud:
     "The default generator, with random numbers apart from those of the noise."
     return Cloud(warm_start=True, seed=None if not isinstance(seed, (int, np.integer)) else np.random.SeedSequence([161803, int(seed)]).generate_state(1)[0])
 
-# %% ../nbs/08_selection.ipynb #c040
+# %% ../nbs/08_selection.ipynb #c054
 def select_mwem(
     frame: Any,  # the private rows
     schema: Schema,  # the public facts
@@ -314,46 +386,43 @@ def select_mwem(
     generator: Any = None,  # makes data from measurements; None: a warm Cloud
     rounds: int | None = None,  # T; None: the number of columns
     alpha: float = 0.9,  # share of a round that pays for its table
+    max_size_mb: float = 80.0,  # for generators that know the size of their model
     seed: int | None = None,  # None for a release
     neighbors: str = "replace",  # "replace" or "add-remove"
     ledger: Ledger | None = None,  # account to charge
+    public: Mapping = {},  # clique -> table that is known already: neither it nor a part of it is chosen
     verbose: bool = False,  # progress bar
 ) -> Selection:
     "The paper's Algorithm 2: in each round, measure the marginal that the data so far gets most wrong."
-    cliques, rounds = list(_candidates(workload, schema)), len(schema.names) if rounds is None else rounds
+    cliques, rounds = list(_unknown(_candidates(workload, schema), public)), len(schema.names) if rounds is None else rounds
     generator = _cloud(seed) if generator is None else generator
-    _check_adaptive(generator, rounds, 1, alpha)
+    _check_adaptive(generator, rounds, 1, alpha, max_size_mb, schema)
+    if not within_size(generator, [], cliques, max_size_mb, schema):
+        raise ValueError(f"max_size_mb={max_size_mb!r} is too small for every table of the workload: allow more, or choose among smaller marginals.")
     account = _account(budget, ledger, neighbors, seed)
     step = L1_SENSITIVITY[neighbors]
     choice, noise = fit_plan([_choice_at((1 - alpha) / rounds, step), _gaussian_at(alpha / rounds, neighbors)] * rounds, budget, account)[:2]
     price, sigma = _given(choice.epsilon), _given(noise.sigma)
     _check_noise({"a round": 1 / rounds}, np.array([sigma]), 2**20 if seed is not None else 2**40)
     desk, done = Desk(frame, schema, cliques, account, seed, verbose), []
-    measured: list[Measurement] = []
+    measured = facts = _public_facts(public, desk.total, sigma)
     for _ in tqdm(range(rounds), desc="mwem", disable=not verbose):
-        model, total = _model(generator, measured, schema, cliques), estimate_total(measured) if measured else desk.total or 1
+        model, total = _model(generator, measured, schema, cliques), _rows_of(measured, desk)
         score = lambda clique, counts, model=model, total=total: l1_error(counts, model[clique], total)
-        picked = desk.choose(cliques, score, price, step)
-        measured += desk.measure([picked], sigma)
-        done.append(Round(picked, sigma, price, len(cliques)))
-    return Selection(measured, account, tuple(done))
+        small = within_size(generator, [m.clique for m in measured], cliques, max_size_mb, schema)
+        picked = desk.choose(small, score, price, step)
+        measured = measured + desk.measure([picked], sigma)
+        done.append(Round(picked, sigma, price, len(small)))
+    return Selection(measured[len(facts):], account, tuple(done))
 
-# %% ../nbs/08_selection.ipynb #c045
-def downward_closure(
-    cliques: Iterable[tuple[str, ...]],  # in schema order
-) -> list[tuple[str, ...]]:  # short ones first
-    "Every non-empty subset of one of the cliques."
-    found = {sub for clique in cliques for k in range(1, len(clique) + 1) for sub in itertools.combinations(clique, k)}
-    return sorted(found, key=lambda c: (len(c), c))
-
-
+# %% ../nbs/08_selection.ipynb #c059
 def candidate_weights(
     workload: Mapping,  # clique -> importance
 ) -> dict:  # candidate -> weight w_r
     "AIM's candidates and their weights: how much each overlaps with the workload."
     return {r: sum(c * len(set(r) & set(s)) for s, c in workload.items()) for r in downward_closure(workload)}
 
-# %% ../nbs/08_selection.ipynb #c048
+# %% ../nbs/08_selection.ipynb #c062
 def expected_noise(
     sigma: float,  # noise of a count
     cells: int,  # cells of the table
@@ -372,19 +441,7 @@ def aim_score(
     "How much a measurement of this table is worth to the workload."
     return weight * (l1_error(counts, share, total) - expected_noise(sigma, counts.size))
 
-# %% ../nbs/08_selection.ipynb #c051
-def within_size(
-    generator: Any,  # may have size_mb(cliques) -> megabytes
-    measured: Sequence[tuple[str, ...]],  # cliques in the model already
-    candidates: Sequence[tuple[str, ...]],  # what could be added
-    limit: float,  # megabytes
-) -> list[tuple[str, ...]]:
-    "The candidates that keep the generator's model small enough."
-    if not hasattr(generator, "size_mb"): return list(candidates)
-    free, measured = set(downward_closure(measured)), list(dict.fromkeys(measured))
-    return [r for r in candidates if r in free or generator.size_mb([*measured, r]) <= limit]
-
-# %% ../nbs/08_selection.ipynb #c054
+# %% ../nbs/08_selection.ipynb #c066
 @dataclass
 class _Pace:
     "Noise and choice of the next round, within what is left of rho."
@@ -411,7 +468,7 @@ class _Pace:
         "Half the noise, twice the epsilon."
         self.sigma, self.epsilon = self.sigma / 2, 2 * self.epsilon
 
-# %% ../nbs/08_selection.ipynb #c056
+# %% ../nbs/08_selection.ipynb #c068
 def select_aim(
     frame: Any,  # the private rows
     schema: Schema,  # the public facts
@@ -425,19 +482,22 @@ def select_aim(
     seed: int | None = None,  # None for a release
     neighbors: str = "replace",  # "replace" or "add-remove"
     ledger: Ledger | None = None,  # account to charge; adaptive, or with a budget in rho
+    public: Mapping = {},  # clique -> table that is known already: neither it nor a part of it is measured
     verbose: bool = False,  # progress bar
 ) -> Selection:
     "AIM: measure what the workload needs most, with noise that adapts."
-    weights, generator = candidate_weights(_candidates(workload, schema)), _cloud(seed) if generator is None else generator
+    weights, generator = _unknown(candidate_weights(_unknown(_candidates(workload, schema), public)), public), _cloud(seed) if generator is None else generator
     ones = [c for c in weights if len(c) == 1]
-    rounds = 16 * len(ones) if rounds is None else rounds
-    _check_adaptive(generator, rounds, len(ones) + 1, alpha)
-    if not (isinstance(max_size_mb, (int, float)) and max_size_mb > 0): raise ValueError(f"max_size_mb={max_size_mb!r} is not a positive number of megabytes: 80 is usual.")
+    rounds = 16 * len({name for c in weights for name in c}) if rounds is None else rounds
+    _check_adaptive(generator, rounds, len(ones) + 1, alpha, max_size_mb, schema)
+    if hasattr(generator, "size_mb") and (size := generator.size_mb(ones, schema)) > max_size_mb:
+        raise ValueError(f"max_size_mb={max_size_mb!r} is too small: the single columns alone need {size:.3g} megabytes, so allow more or use fewer levels.")
     account = _account(budget, ledger, neighbors, seed, adaptive=True)
     pace = _Pace(_rho_of(budget, account), alpha, rounds, SENSITIVITY[neighbors])
     _check_noise({"a round": 1 / rounds}, np.array([pace.sigma]), 2**20 if seed is not None else 2**40)
     desk = Desk(frame, schema, list(weights), account, seed, verbose)
-    measured, done = desk.measure(ones, pace.sigma), []
+    facts, done = _public_facts(public, desk.total, pace.sigma), []
+    measured = facts + (desk.measure(ones, pace.sigma) if ones else [])
     pace.used = len(ones) * pace.table()
     model = _model(generator, measured, schema, list(weights))
     with tqdm(total=100, desc="aim", unit="%", disable=not verbose) as bar:
@@ -446,13 +506,13 @@ def select_aim(
             done.append(_aim_round(desk, generator, measured, model, weights, pace, max_size_mb))
             if not pace.last: model = _learn(generator, measured, model, schema, pace)
             bar.update(round(100 * pace.used / pace.rho) - bar.n)
-    return Selection(measured, account, tuple(done))
+    return Selection(measured[len(facts):], account, tuple(done))
 
-# %% ../nbs/08_selection.ipynb #c057
+# %% ../nbs/08_selection.ipynb #c069
 def _aim_round(desk: Desk, generator, measured: list, model: dict, weights: dict, pace: _Pace, max_size_mb: float) -> Round:
     "Choose one candidate and measure it; the measurement is added to the list."
-    total, limit = estimate_total(measured), max_size_mb * pace.used / pace.rho
-    small = within_size(generator, [m.clique for m in measured], list(weights), limit)
+    total, limit = _rows_of(measured, desk), max_size_mb * pace.used / pace.rho
+    small = within_size(generator, [m.clique for m in measured], list(weights), limit, desk.schema) or [min(weights, key=lambda r: math.prod(_shape(r, desk.schema)))]
     step = max(weights[r] for r in small) * L1_SENSITIVITY[desk.ledger.neighbors]
     score = lambda r, counts: aim_score(counts, model[r], total, weights[r], pace.sigma)
     picked = desk.choose(small, score, pace.epsilon, step)
@@ -467,7 +527,7 @@ def _learn(generator, measured: list, old: dict, schema, pace: _Pace) -> dict:
     if change <= expected_noise(pace.sigma, picked.counts.size): pace.anneal()
     return model
 
-# %% ../nbs/08_selection.ipynb #c063
+# %% ../nbs/08_selection.ipynb #c077
 SELECTORS: dict[str, Callable[..., Selection]] = {"mst": select_mst, "aim": select_aim, "mwem": select_mwem}
 
 
@@ -482,6 +542,7 @@ def select_and_measure(
     seed: int | None = None,  # None for a release
     neighbors: str = "replace",  # "replace" or "add-remove"
     ledger: Ledger | None = None,  # account to charge; None opens one for the budget
+    public: Mapping = {},  # for the selectors: clique -> table that is known already, and is not measured again
     verbose: bool = False,  # progress bars
     **options,  # of the selector, such as rounds
 ) -> Selection:
@@ -489,11 +550,14 @@ def select_and_measure(
     common: dict[str, Any] = {"seed": seed, "neighbors": neighbors, "ledger": ledger}
     if not isinstance(schema, Schema): raise ValueError(f"schema is {schema!r}, not a Schema: write one, or draft it with Schema.infer.")
     if neighbors not in SENSITIVITY: raise ValueError(f'neighbors={neighbors!r} is not known: use "replace" (n is public) or "add-remove".')
+    if generator is not None: _check_generator(generator, schema)
+    for clique, t in public.items():
+        if set(clique) - set(schema.names) or np.shape(t) != _shape(clique, schema): raise ValueError(f"public has {clique!r} with a table of shape {np.shape(t)}, which is no marginal of the schema: give its columns and all of its levels.")
     if not isinstance(select, str):
         return Selection(*measure(frame, schema, select, budget, **common))
     if select not in SELECTORS:
         raise ValueError(f"select={select!r} is not known: use {', '.join(map(repr, SELECTORS))}, a number k, a list of cliques, or a dict from clique to weight.")
     if select == "mst":
         if not (isinstance(workload, int) and workload == 2): raise ValueError(f"workload={workload!r} means nothing to 'mst', which chooses among all pairs: leave it at 2.")
-        return select_mst(frame, schema, budget, verbose=verbose, **common, **options)
-    return SELECTORS[select](frame, schema, budget, generator=generator, workload=workload, verbose=verbose, **common, **options)
+        return select_mst(frame, schema, budget, public=public, verbose=verbose, **common, **options)
+    return SELECTORS[select](frame, schema, budget, generator=generator, workload=workload, public=public, verbose=verbose, **common, **options)

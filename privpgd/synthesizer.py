@@ -4,19 +4,22 @@
 
 # %% auto #0
 __all__ = ['PRESETS', 'PENALTY_DESCENT', 'SAMPLING', 'FORMAT', 'Preset', 'check_arguments', 'requirements', 'default_workload',
-           'private_part', 'public_part', 'Generated', 'has_settled', 'public_values', 'generate', 'PrivPGD',
-           'fit_model', 'sample_rows', 'save_model', 'load_model']
+           'private_part', 'public_tables', 'public_part', 'Generated', 'has_settled', 'public_values', 'generate',
+           'PrivPGD', 'fit_model', 'sample_rows', 'save_model', 'load_model']
 
 # %% ../nbs/09_synthesizer.ipynb #c003
 import hashlib
 import io
 import json
 import os
+import warnings
 import zipfile
-from dataclasses import dataclass, field
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Mapping
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -33,7 +36,7 @@ from .particles import descend
 from .privacy import Budget, Ledger
 from .projection import project, total_of
 from .schema import Schema
-from .selection import SELECTORS, select_and_measure
+from .selection import SELECTORS, Round, select_and_measure
 from .sources import fold, kind_of, to_kind
 
 # %% ../nbs/09_synthesizer.ipynb #c007
@@ -111,16 +114,21 @@ def private_part(workload: Any, schema: Schema, wants: Requirements) -> Any:
     if not shares: raise ValueError("every marginal of select is public, so that there is nothing to measure: select others.")
     return shares
 
-def public_part(measurements: list, wants: Requirements) -> list:
-    "What is public, in the form of measurements with the least noise of the others; `impose` makes it exact afterwards."
-    total, shown = total_of(measurements), dict(wants.public)
+def public_tables(wants: Requirements) -> dict: # clique -> probability table
+    "Public marginals, and those of one or two public columns."
+    shown = dict(wants.public)
     for a, x in enumerate(wants.held):
         for b, y in list(enumerate(wants.held))[a:]:
             clique, axes = ((x,), [a]) if a == b else ((x, y), [a, b])
             table = np.zeros([wants.lens.shape[wants.lens.index(n)] for n in clique])
             np.add.at(table, tuple(wants.given[:, axes].T), 1 / len(wants.given))
             shown.setdefault(clique, table)
-    return [SimpleNamespace(clique=c, counts=total * t, sigma=min(m.sigma for m in measurements), total=getattr(measurements[0], "total", None)) for c, t in shown.items()]
+    return shown
+
+def public_part(measurements: list, wants: Requirements) -> list:
+    "What is public, in the form of measurements with the least noise of the others; `impose` makes it exact afterwards."
+    facts = dict(sigma=min(m.sigma for m in measurements), total=getattr(measurements[0], "total", None))
+    return [SimpleNamespace(clique=c, counts=total_of(measurements) * t, **facts) for c, t in public_tables(wants).items()]
 
 # %% ../nbs/09_synthesizer.ipynb #c023
 @dataclass(frozen=True)
@@ -167,7 +175,8 @@ def _plain_values(series: pd.Series) -> np.ndarray:
     if pd.api.types.is_bool_dtype(series.dtype) and not gone.any(): return series.to_numpy(bool)
     if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_bool_dtype(series.dtype):
         return series.to_numpy("float64", na_value=np.nan) if gone.any() else series.to_numpy(series.dtype.type if isinstance(series.dtype, np.dtype) else None)
-    return np.where(gone, None, series.astype(object).to_numpy(object))
+    nothing: Any = None
+    return np.where(gone, nothing, series.astype(object).to_numpy(object))
 
 def public_values(frame: Any, names: tuple) -> dict: # name -> pandas Series
     "The values of public columns, from any table in memory."
@@ -197,10 +206,13 @@ def generate(
     wants: Requirements | None = None,  # penalties and constraints that are checked already
 ) -> Generated:
     "Project, descend and finalize (post-processing: no row is seen)."
-    choices, embedding, history = PRESETS[preset], Embedding(schema, line=preset == "paper"), []
+    choices, embedding = PRESETS[preset], Embedding(schema, line=preset == "paper")
+    history: list[dict] = []
     if wants is None: wants = Requirements(schema, penalties, constraints, embedding, lambda frame, names: schema.select(names).encode(frame))
     first, second, third, fourth = (int(s.generate_state(1)[0]) for s in np.random.SeedSequence(None if seed is None else [314159, seed]).spawn(4))
     m, facts = len(wants.given) if wants.held else n_particles, [*measurements, *public_part(measurements, wants)]
+    if bare := [n for n in schema.names if not any(n in f.clique for f in facts)]:
+        warnings.warn(f"No measured marginal has {', '.join(bare)}: such columns come out uniform, unless a penalty or a rule shapes them; measure them, too.", UserWarning, stacklevel=2)
     tables, start = _tables_and_start(facts, schema, choices, m, embedding, first, verbose, wants)
     options = _descent_options(choices, epochs, wants)
     stop = (lambda epoch, z: has_settled(history)) if wants.penalties and epochs is None and not choices.descent["epochs"] else None
@@ -218,6 +230,8 @@ class _Rows:
 
 class _Pages:
     "Before and after a fit."
+    epsilon: float; delta: float; preset: str; select: Any; n_particles: int; neighbors: str  # as `PrivPGD` has them
+
     def plan(self, frame_or_n, schema: Schema):
         "What `fit` would measure, and how well, from public facts and the number of rows; nothing is spent."
         from privpgd.plan import plan
@@ -278,13 +292,15 @@ def fit_model(model: PrivPGD, frame: Any, schema: Schema, ledger: Ledger | None 
     workload = private_part(default_workload(schema, model.preset) if model.select is None else model.select, schema, wants)
     for name in [name for name in vars(model) if name.endswith("_")]: delattr(model, name)
     model.kind_ = kind_of(frame)
-    chosen = select_and_measure(frame, schema, workload, budget, seed=model.seed, neighbors=model.neighbors, ledger=ledger, verbose=model.verbose)
+    chosen = select_and_measure(frame, schema, workload, budget, seed=model.seed, neighbors=model.neighbors, ledger=ledger, verbose=model.verbose,
+                                public=public_tables(wants) if isinstance(workload, str) else {})
     measurements, model.privacy_, model.rounds_ = chosen.measurements, chosen.ledger, chosen.rounds
     made = generate(measurements, schema_, model.preset, n_particles=model.n_particles, epochs=model.epochs, device=model.device, seed=model.seed,
                     verbose=model.verbose, wants=wants)
     model.schema_, model.measurements_, model.history_ = schema_, measurements, made.history
     model.tables_, model.particles_, model.codes_, model.placed_ = made.tables, made.particles, made.codes, made.placed
-    model.settings_ = {k: v for k, v in model.get_params().items() if k not in ("penalties", "constraints", "select")}
+    plain = model.select is None or isinstance(model.select, (str, int))
+    model.settings_ = {k: v for k, v in model.get_params().items() if k not in ("penalties", "constraints") and (k != "select" or plain)}
     return model
 
 # %% ../nbs/09_synthesizer.ipynb #c039
@@ -304,7 +320,7 @@ def sample_rows(
     for name, values in getattr(model, "placed_", {}).items(): frame[name] = pd.Series(values[rows]).astype(frame[name].dtype)
     return frame
 
-# %% ../nbs/09_synthesizer.ipynb #c070
+# %% ../nbs/09_synthesizer.ipynb #c075
 FORMAT = 1  # version of the file format
 
 def _digest(*parts: bytes) -> str: return hashlib.sha256(b"".join(parts)).hexdigest()
@@ -313,7 +329,7 @@ def save_model(model: PrivPGD, path) -> None:
     "Write a fitted model to `path`: JSON and npz in a zip, with a digest."
     if not hasattr(model, "codes_"): raise NotFittedError("This PrivPGD is not fitted yet: call fit(frame, schema) before save.")
     facts = dict(format=FORMAT, settings=model.settings_, schema=json.loads(model.schema_.to_json()), privacy=json.loads(model.privacy_.to_json()),
-                 history=model.history_, kind=model.kind_, cliques=[list(c) for c in model.tables_], placed=list(model.placed_),
+                 history=model.history_, kind=model.kind_, rounds=[asdict(r) for r in getattr(model, "rounds_", ())], cliques=[list(c) for c in model.tables_], placed=list(model.placed_),
                  measurements=[dict(clique=list(m.clique), sigma=m.sigma, total=m.total) for m in model.measurements_])
     arrays = {"codes": model.codes_, "particles": model.particles_}
     arrays |= {f"counts{i}": m.counts for i, m in enumerate(model.measurements_)}
@@ -331,12 +347,12 @@ def save_model(model: PrivPGD, path) -> None:
     finally:
         temporary.unlink(missing_ok=True)
 
-# %% ../nbs/09_synthesizer.ipynb #c071
+# %% ../nbs/09_synthesizer.ipynb #c076
 def _read_members(path) -> tuple[dict, dict]:
     "The two members of a saved model, checked."
     try:
         with zipfile.ZipFile(path) as archive: text, packed, digest = (archive.read(name) for name in ("model.json", "arrays.npz", "digest"))
-    except (zipfile.BadZipFile, KeyError, EOFError, zipfile.zlib.error) as error:
+    except (zipfile.BadZipFile, KeyError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is not a whole privpgd model ({error}): save it again.") from None
     if _digest(text, packed) != digest.decode():
         raise ValueError(f"{path} was changed after it was saved (its digest does not match): save it again.")
@@ -354,4 +370,5 @@ def load_model(path, cls=PrivPGD) -> PrivPGD:
     model.tables_ = {tuple(clique): arrays[f"table{i}"] for i, clique in enumerate(facts["cliques"])}
     model.settings_, model.placed_ = facts["settings"], {name: arrays[f"placed{i}"] for i, name in enumerate(facts.get("placed", []))}
     model.codes_, model.particles_, model.history_, model.kind_ = arrays["codes"], arrays["particles"], facts["history"], facts.get("kind", "pandas")
+    model.rounds_ = tuple(Round(**{**r, "clique": tuple(r["clique"])}) for r in facts.get("rounds", []))
     return model
