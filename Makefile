@@ -28,7 +28,7 @@ docs: .venv/dev     ## the site, in _docs/ (needs Quarto)
 	$(BIN)/nbdev_docs
 
 clean:          ## remove the environment and everything made
-	rm -rf .venv _docs _proc demo build *.egg-info .hypothesis
+	rm -rf .venv _docs _proc demo build .mypy_cache .ruff_cache *.egg-info .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/python: $(SETUP)
