@@ -1,5 +1,5 @@
 """What `make test` runs: are the notebooks clean, does the module equal them, are its types sound, does every notebook's test pass?"""
-import argparse, filecmp, json, os, shutil, subprocess, sys, tempfile
+import argparse, filecmp, json, os, re, shutil, subprocess, sys, tempfile
 from pathlib import Path
 
 root = Path(__file__).resolve().parent.parent
@@ -36,6 +36,17 @@ def drift():
         return sorted(n for n in names if not ((root / n).exists() and (copy / n).exists() and filecmp.cmp(root / n, copy / n, shallow=False)))
 
 
+def untidy(limit=200_000):
+    "Stored outputs that are too large to read, or that name a folder of the machine they were made on."
+    found = []
+    for path in notebooks():
+        for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
+            text = json.dumps(cell.get("outputs", []))
+            if len(text) > limit: found.append(f"{path.relative_to(root)}, cell {number}: {len(text) // 1000} kB")
+            if named := re.search(r"(?<![\w.])/(?:home|root|Users|work)/[\w./-]+", text): found.append(f"{path.relative_to(root)}, cell {number}: {named.group()}")
+    return found
+
+
 def lint():
     "Ruff and mypy over the module, with the settings in pyproject.toml."
     for command in (("ruff", "check", "privpgd"), ("mypy", "privpgd")):
@@ -52,6 +63,9 @@ def main():
     if changed := drift():
         sys.exit("these differ from what the notebooks give (run nbdev_export and nbdev_clean): " + ", ".join(changed))
     print("notebooks are clean, and the module equals its notebooks")
+    if found := untidy():
+        sys.exit("these outputs are too large or name a folder of a machine: " + "; ".join(found))
+    print("outputs are small and name no folder of a machine")
     if subprocess.run([sys.executable, str(root / ".ci/readme.py"), "--check"]).returncode:
         sys.exit("README.md differs from nbs/index.ipynb (run make readme)")
     print("README.md equals nbs/index.ipynb")

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from .datasets import load_dataset
     from .marginals import count, measure
     from .metrics import evaluate
-    from .particles import descend, refine
+    from .particles import descend
     from .privacy import Budget, Ledger
     from .projection import project
+    from .refinement import refine
     from .selection import select_and_measure
     from .schema import Boolean, Categorical, Datetime, Numeric, Ordinal, PrivacyWarning, Schema
     from .synthesizer import PrivPGD, generate
@@ -25,7 +26,7 @@ _HOME = {
     "Boolean": "schema", "Categorical": "schema", "Datetime": "schema", "Numeric": "schema", "Ordinal": "schema",
     "PrivacyWarning": "schema", "Schema": "marginals",  # chapter 2 gives Schema its method `learn`
     "Budget": "privacy", "Ledger": "privacy", "count": "marginals", "measure": "marginals", "project": "projection",
-    "descend": "particles", "refine": "particles", "PrivPGD": "synthesizer", "generate": "synthesizer",
+    "refine": "refinement", "descend": "particles", "PrivPGD": "synthesizer", "generate": "synthesizer",
     "evaluate": "metrics", "load_dataset": "datasets", "select_and_measure": "selection", "synthesize": "baselines",
     **dict.fromkeys(("Penalty", "Rule", "PublicMarginal", "PublicColumns", "match", "equal", "avoid", "at_least", "at_most"), "constraints"),
     "measure_statistic": "targets",

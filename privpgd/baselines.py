@@ -25,10 +25,10 @@ from .gem import GEM
 from .gsd import GSD, _check_number, _check_seed, _check_whole
 from .marginals import Measurement, normalize_workload
 from .mixture import Mixture, fit_mixture, mixture_tables
-from .particles import refine
 from .privacy import Budget, Ledger
 from .projection import consensus_margins, merge, quantize, total_of
 from .rap import RAP
+from .refinement import refine
 from .schema import Schema
 from .selection import SELECTORS, Selection, _account, select_and_measure
 from .synthesizer import PRESETS, _one_of, _whole, default_workload, generate

@@ -41,8 +41,6 @@ METHODS: dict[str, Callable] = {"privpgd": _privpgd, "privpgd-paper": _paper_pre
     **{name: functools.partial(_combined, name=name) for name in ("pgm+aim", "pgm+mst", "mop", "gsd", "rap", "gem")}}
 
 # %% ../nbs/13_experiments.ipynb #c008
-_GENERATORS, _SELECTORS = ("privpgd", "pgm", "mop", "gsd", "rap", "gem", "independent"), ("all", "mst", "aim", "mwem")
-
 def find_methods(
     methods: str | Iterable[str] | dict[str, Callable],  # names in `METHODS`, or functions by name
 ) -> dict[str, Callable]:
@@ -51,8 +49,9 @@ def find_methods(
     names = [methods] if isinstance(methods, str) else list(methods)
     for name in names:
         if name in METHODS: continue
-        if not re.fullmatch(rf"({'|'.join(_GENERATORS)})\+({'|'.join(_SELECTORS)})", name):
-            raise ValueError(f"There is no method named {name!r}: choose from {', '.join(METHODS)}, or join one of {', '.join(_GENERATORS)} and one of {', '.join(_SELECTORS)} with a plus.")
+        if "+" not in name: raise ValueError(f"There is no method named {name!r}: choose from {', '.join(METHODS)}, or join a generator and a selector with a plus, as in gsd+mst.")
+        from privpgd.baselines import method
+        method(name)  # raises one sentence unless it knows both
     return {name: METHODS.get(name) or functools.partial(_combined, name=name) for name in names}
 
 # %% ../nbs/13_experiments.ipynb #c011
@@ -245,7 +244,7 @@ def _load(order: dict) -> tuple[Data, dict]:
     "The job's data, and what a line says about them."
     job = order["job"]; data = order["data"] or load_dataset(job["dataset"], bounds=job["bounds"])
     known = job["method"] in METHODS or "+" in job["method"]  # their rooms open before the clock starts
-    if known and job["method"] != "real": importlib.import_module("privpgd.baselines" if "+" in job["method"] or job["method"] in _GENERATORS[2:-1] else "privpgd.synthesizer")
+    if known and job["method"] != "real": importlib.import_module("privpgd.baselines" if isinstance(METHODS.get(job["method"]), functools.partial | None) else "privpgd.synthesizer")
     return data, dict(rows=len(data.train), columns=len(data.schema.names), source=data.source, bounds_from=data.bounds)
 
 def _work(order: dict, tell: Callable) -> None:

@@ -5,6 +5,7 @@
 # %% ../nbs/11b_gsd.ipynb #c002
 from __future__ import annotations
 import time
+from dataclasses import dataclass
 from typing import Any
 import numba as nb
 import numpy as np
@@ -12,7 +13,7 @@ from tqdm.auto import tqdm
 from .projection import merge
 
 # %% auto #0
-__all__ = ['genetic_search', 'GSD']
+__all__ = ['Search', 'genetic_search', 'GSD']
 
 # %% ../nbs/11b_gsd.ipynb #c008
 def _weights(noises, # (cliques,) noise of one share in each clique
@@ -172,59 +173,61 @@ def _check_seed(seed):
     try: np.random.default_rng(seed)
     except (TypeError, ValueError): raise ValueError(f"seed={seed!r} is not a seed: give a whole number, 0 or more, a numpy Generator, or None.") from None
 
-def _check_settings(patience, tolerance, **whole):
-    "One sentence about an option of the search that makes no sense."
-    for name, value in whole.items(): _check_whole(name, value, int(name == "elite"))
-    if patience is not None: _check_whole("patience", patience, 1)
-    if whole["mutations"] + whole["crossovers"] == 0:
-        raise ValueError("mutations and crossovers are both 0, so no child would ever be born; give at least one of them.")
-    _check_number("tolerance", tolerance, positive=False)
-
-def _check_search(codes, schema, patience, tolerance, **whole):
-    "One sentence about a table or an option that makes no sense."
-    _check_settings(patience, tolerance, **whole)
+def _check_codes(codes, schema):
+    "One sentence about a table that does not fit the schema."
     if codes.ndim != 2 or codes.shape[1] != len(schema.names) or not len(codes):
         raise ValueError(f"codes of shape {codes.shape} do not fit {len(schema.names)} columns; give at least one row.")
     for name, k, column in zip(schema.names, schema.shape, codes.T):
         if column.min() < 0 or column.max() >= k: raise ValueError(f"column {name!r} has a code outside of 0..{k - 1}; encode it with the same schema.")
 
+# %% ../nbs/11b_gsd.ipynb #c041s
+@dataclass(frozen=True)
+class Search:
+    "Options of the genetic search."
+    elite: int = 2               # tables that survive a generation
+    mutations: int = 50          # children by mutation
+    crossovers: int = 50         # children by crossover
+    generations: int = 500_000   # at most so many
+    tolerance: float = 1e-4      # stop when the fitness fell by less than this share ...
+    patience: int | None = None  # ... in so many generations; the number of rows, at least 1,000, if None
+
+    def check(self) -> None:
+        "One sentence about an option that makes no sense."
+        for name in ("elite", "mutations", "crossovers", "generations"): _check_whole(name, getattr(self, name), int(name == "elite"))
+        if self.patience is not None: _check_whole("patience", self.patience, 1)
+        if self.mutations + self.crossovers == 0: raise ValueError("mutations and crossovers are both 0, so no child would ever be born; give at least one of them.")
+        _check_number("tolerance", self.tolerance, positive=False)
+
 # %% ../nbs/11b_gsd.ipynb #c042
 def genetic_search(codes: np.ndarray,   # (m, d) integer codes to start from, left unchanged
                    measurements,        # objects with clique, counts, sigma and total
                    schema,              # anything with `names` and `shape`
+                   search: Search | None = None, # its options; the defaults if None
                    *,
-                   elite: int = 2,            # tables that survive a generation
-                   mutations: int = 50,       # children by mutation
-                   crossovers: int = 50,      # children by crossover
-                   generations: int = 500_000, # at most so many
-                   tolerance: float = 1e-4,   # stop when the fitness fell by less than this share ...
-                   patience: int | None = None, # ... in so many generations; the number of rows, at least 1,000, if None
                    seed=None,                 # int, numpy Generator or None
                    verbose: bool = False,     # show a progress bar
                    history: list | None = None, # receives dict(generation, fitness, moved, seconds)
                    ) -> np.ndarray: # (m, d) int32 codes
     "The best table that the genetic search finds."
     codes, rng, m = np.array(codes, np.int32), np.random.default_rng(seed), len(codes)
-    _check_search(codes, schema, patience, tolerance, elite=elite, mutations=mutations, crossovers=crossovers, generations=generations)
+    search = Search() if search is None else search
+    search.check(); _check_codes(codes, schema)
     plan, shares, weights = _layout(merge(measurements, schema), schema)
-    gaps, patience, history = _gaps(codes, plan, shares, weights), patience or max(m, 1000), [] if history is None else history
-    fitness, patches, length = np.full(elite, (gaps**2 / weights).sum()), np.zeros((elite, elite, 3), np.int64), np.zeros(elite, np.int64)
+    gaps, patience, history = _gaps(codes, plan, shares, weights), search.patience or max(m, 1000), [] if history is None else history
+    fitness, patches, length = np.full(search.elite, (gaps**2 / weights).sum()), np.zeros((search.elite, search.elite, 3), np.int64), np.zeros(search.elite, np.int64)
     columns, shape = np.flatnonzero(np.diff(plan[0])), np.array([int(k) for k in schema.shape])
     done, judged, before, began = 0, 0, fitness[0], time.perf_counter()
     history.append(dict(generation=0, fitness=float(before) / m**2, moved=0, seconds=0.))
-    with tqdm(total=generations, desc="genetic search", unit="generation", disable=not verbose) as bar:
-        while done < generations:
-            size = min(max(patience // 10, 1), generations - done)
-            moved = _evolve(codes, gaps, plan, shape, columns, fitness, patches, length, mutations, crossovers, size, int(rng.integers(2**31)))
+    with tqdm(total=search.generations, desc="genetic search", unit="generation", disable=not verbose) as bar:
+        while done < search.generations:
+            size = min(max(patience // 10, 1), search.generations - done)
+            moved = _evolve(codes, gaps, plan, shape, columns, fitness, patches, length, search.mutations, search.crossovers, size, int(rng.integers(2**31)))
             done += size; bar.update(size)
             history.append(dict(generation=done, fitness=max(float(fitness[0]), 0.) / m**2, moved=int(moved), seconds=time.perf_counter() - began))
             if done - judged < patience: continue
-            if before - fitness[0] <= tolerance * abs(before) + 1e-9: break          # the last term: a perfect fit, up to rounding
+            if before - fitness[0] <= search.tolerance * abs(before) + 1e-9: break          # the last term: a perfect fit, up to rounding
             judged, before = done, fitness[0]
     return codes
-
-# %% ../nbs/11b_gsd.ipynb #c045a
-def _options(gsd) -> dict: return {name: getattr(gsd, name) for name in ("elite", "mutations", "crossovers", "generations", "tolerance", "patience")}
 
 # %% ../nbs/11b_gsd.ipynb #c045
 class GSD:
@@ -235,16 +238,10 @@ class GSD:
                  seed=None,              # int, numpy Generator or None
                  verbose: bool = False,  # show a progress bar
                  warm_start: bool = False, # begin a second fit with the table of the first
-                 elite: int = 2,         # tables that survive a generation
-                 mutations: int = 50,    # children by mutation
-                 crossovers: int = 50,   # children by crossover
-                 generations: int = 500_000, # at most so many
-                 tolerance: float = 1e-4,    # stop when the fitness fell by less than this share ...
-                 patience: int | None = None, # ... in so many generations; the number of rows, at least 1,000, if None
+                 **search,               # options of the `Search`
                  ):
         self.n_rows, self.seed, self.verbose, self.warm_start = n_rows, seed, verbose, warm_start
-        self.elite, self.mutations, self.crossovers, self.generations = elite, mutations, crossovers, generations
-        self.tolerance, self.patience = tolerance, patience
+        self.search = Search(**search)
 
     def fit(self,
             measurements, # objects with clique, counts, sigma and total
@@ -252,13 +249,13 @@ class GSD:
             ) -> np.ndarray: # (m, d) int32 codes
         "Search for a table; its codes are kept in `codes_`, its progress in `history_`."
         self.check(None, schema)
-        m, options = 2000 if self.n_rows is None else self.n_rows, _options(self)
+        m = 2000 if self.n_rows is None else self.n_rows
         rng, shape = np.random.default_rng(self.seed), tuple(int(k) for k in schema.shape)
         last: Any = getattr(self, "codes_", None) if self.warm_start else None
         fits = last is not None and last.shape == (m, len(shape)) and (last.max(0) < shape).all()
         start = last if fits else rng.integers(0, shape, (m, len(shape)))
         history: list[dict] = []
-        self.codes_ = np.array(start, np.int32) if not len(measurements) else genetic_search(start, measurements, schema, seed=rng, verbose=self.verbose, history=history, **options)
+        self.codes_ = np.array(start, np.int32) if not len(measurements) else genetic_search(start, measurements, schema, self.search, seed=rng, verbose=self.verbose, history=history)
         self.history_ = history
         return self.codes_.copy()
 
@@ -266,4 +263,4 @@ class GSD:
         "Raise one sentence if an option makes no sense."
         if self.n_rows is not None: _check_whole("n_rows", self.n_rows, 1)
         _check_seed(self.seed)
-        _check_settings(**_options(self))
+        self.search.check()

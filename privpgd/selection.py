@@ -21,10 +21,10 @@ from tqdm.auto import tqdm
 from .embedding import Embedding
 from .marginals import (Measurement, _check_noise, _check_rows, _generator, _open_ledger, _shape, _uncovered, _what, all_kway, count,
                                count_codes, estimate_total, measure, normalize_workload)
-from .particles import independent, refine
 from .privacy import (SENSITIVITY, Budget, BudgetError, Entry, Ledger, _given, _search, check_delta, composed_epsilon, composed_rho,
                              discrete_gaussian, exponential_mechanism, gaussian_sigma, zcdp_rho)
 from .projection import consensus_margins, fit_margins, merge, nearest_simplex, shrink_interaction
+from .refinement import independent, refine
 from .schema import Schema
 
 # %% ../nbs/08_selection.ipynb #c009

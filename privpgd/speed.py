@@ -17,9 +17,10 @@ from .embedding import Embedding
 from .marginals import measure
 from .metrics import evaluate
 from .mixture import fit_mixture, mixture_tables
-from .particles import descend, refine
+from .particles import descend
 from .privacy import Budget
 from .projection import balance, project_fast, project_paper, quantize
+from .refinement import refine
 from .schema import Numeric, Schema
 from .synthesizer import PrivPGD, default_workload, generate
 from .wasserstein import SliceGrid, Workspace, directions, exact_gradient, gradient, quadrature, quantile_table, sort_gradient

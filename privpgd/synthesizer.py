@@ -218,7 +218,7 @@ def generate(
     stop = (lambda epoch, z: has_settled(history)) if wants.penalties and epochs is None and not choices.descent["epochs"] else None
     particles = descend(tables, schema, m, start=start, **options, embedding=embedding, seed=second, device=device,
                         verbose=verbose and options["epochs"] > 0, history=history, callback=stop)
-    codes = finalize(particles, tables, schema, wants, choices.refinement, seed=third, history=history)
+    codes = finalize(particles, tables, schema, wants, choices.refinement, seed=third, history=history, verbose=verbose)
     if choices.refinement is not None or wants.groups or wants.public: particles = embedding.embed(codes)
     return Generated(tables, particles, codes, history, _place(codes, schema, wants, fourth))
 
@@ -354,16 +354,16 @@ def _read_members(path) -> tuple[dict, dict]:
         with zipfile.ZipFile(path) as archive: text, packed, digest = (archive.read(name) for name in ("model.json", "arrays.npz", "digest"))
     except (zipfile.BadZipFile, KeyError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is not a whole privpgd model ({error}): save it again.") from None
-    if _digest(text, packed) != digest.decode():
+    if _digest(text, packed).encode() != digest:
         raise ValueError(f"{path} was changed after it was saved (its digest does not match): save it again.")
     facts = json.loads(text)
+    if not isinstance(facts, dict) or not isinstance(facts.get("format"), int): raise ValueError(f"{path} is not a whole privpgd model (no format): save it again.")
     if facts["format"] > FORMAT:
         raise ValueError(f"{path} has format {facts['format']}, this version reads up to {FORMAT}: update privpgd.")
     with np.load(io.BytesIO(packed), allow_pickle=False) as arrays: return facts, dict(arrays)
 
-def load_model(path, cls=PrivPGD) -> PrivPGD:
-    "A fitted model from the file that `save_model` wrote."
-    facts, arrays = _read_members(path)
+def _rebuild(facts: dict, arrays: dict, cls) -> PrivPGD:
+    "A fitted model from the members of its file."
     model = cls(**facts["settings"])
     model.schema_, model.privacy_ = Schema.from_json(json.dumps(facts["schema"])), Ledger.from_json(json.dumps(facts["privacy"]))
     model.measurements_ = [Measurement(tuple(m["clique"]), arrays[f"counts{i}"], m["sigma"], m["total"]) for i, m in enumerate(facts["measurements"])]
@@ -372,3 +372,10 @@ def load_model(path, cls=PrivPGD) -> PrivPGD:
     model.codes_, model.particles_, model.history_, model.kind_ = arrays["codes"], arrays["particles"], facts["history"], facts.get("kind", "pandas")
     model.rounds_ = tuple(Round(**{**r, "clique": tuple(r["clique"])}) for r in facts.get("rounds", []))
     return model
+
+def load_model(path, cls=PrivPGD) -> PrivPGD:
+    "A fitted model from the file that `save_model` wrote."
+    facts, arrays = _read_members(path)
+    try: return _rebuild(facts, arrays, cls)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a model that this version knows ({type(error).__name__}: {error}): save it again, or update privpgd.") from None

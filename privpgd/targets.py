@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from .constraints import Lens, Statistic
 from .embedding import Embedding
 from .marginals import _check_rows, _generator, _open_ledger
+from .penalties import Lens, Statistic
 from .privacy import Budget, BudgetError, Entry, Ledger, _given, check_delta, composed_epsilon, discrete_gaussian, gaussian_sigma
 from .sources import fold
 
 # %% auto #0
-__all__ = ['GRID', 'row_integers', 'moves_of', 'target_sigma', 'Target', 'RowSums', 'measure_statistic']
+__all__ = ['GRID', 'row_integers', 'check_features', 'moves_of', 'target_sigma', 'Target', 'RowSums', 'measure_statistic']
 
 # %% ../nbs/07b_targets.ipynb #c006
 GRID = 2**12  # features are rounded to multiples of 1 / GRID
@@ -35,10 +35,19 @@ def row_integers(codes: np.ndarray,    # (n, d) integer codes
     with torch.no_grad():
         for a in range(0, len(codes), block):
             z = torch.as_tensor(lens.embedding.embed(codes[a:a + block]), dtype=torch.float64)
-            out.append(np.rint(GRID * statistic.features(lens(z)).clamp(0, 1).numpy()).astype(np.int64))
+            out.append(np.rint(GRID * statistic.features(lens(z)).nan_to_num(0.).clamp(0, 1).numpy()).astype(np.int64))
     return np.concatenate(out)
 
 # %% ../nbs/07b_targets.ipynb #c009
+def check_features(statistic: Statistic, lens: Lens) -> int: # number of features
+    "Raise a sentence unless the features of a row depend on that row alone."
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.integers(0, k, 64) for k in lens.shape], axis=1)
+    together, apart = row_integers(codes, statistic, lens), np.concatenate([row_integers(codes[i:i + 1], statistic, lens) for i in range(64)])
+    if together.shape != apart.shape or abs(together - apart).max() > 1: raise ValueError(f"the features of {type(statistic).__name__} differ when rows are read one by one, so that one record would move them all: compute each row's features from that row alone.")
+    return together.shape[1]
+
+# %% ../nbs/07b_targets.ipynb #c012
 def moves_of(statistic: Statistic, # what is measured
              lens: Lens,           # public facts about the columns
              neighbors: str = "replace", # or "add-remove"
@@ -48,10 +57,9 @@ def moves_of(statistic: Statistic, # what is measured
     if hasattr(statistic, "a") and hasattr(statistic, "b") and isinstance(statistic.a, Statistic):  # a difference: both parts, one counter
         parts = [p for s in (statistic.a, statistic.b) for p in [moves_of(s, lens, neighbors) - (neighbors == "add-remove" and s.needs_total)]]
         return sum(parts) + (neighbors == "add-remove" and statistic.needs_total)
-    q = statistic.features(lens(torch.full((1, lens.embedding.dim), .5))).shape[1]
-    return q + (neighbors == "add-remove" and statistic.needs_total)
+    return check_features(statistic, lens) + (neighbors == "add-remove" and statistic.needs_total)
 
-# %% ../nbs/07b_targets.ipynb #c015
+# %% ../nbs/07b_targets.ipynb #c018
 def _entry(statistic: Statistic, moves: int, sigma: float, cells: int, seeded: bool) -> Entry:
     "The ledger's line for one statistic."
     return Entry(type(statistic).__name__.lower(), statistic.names(), sigma=sigma, sensitivity=GRID * math.sqrt(moves), step=GRID, cells=cells, seeded=seeded)
@@ -67,7 +75,7 @@ def target_sigma(budget: Budget, moves: int) -> float:
         sigma *= 1 + 1e-4
     raise BudgetError(f"No noise was found that keeps {budget}: grant a larger budget.")
 
-# %% ../nbs/07b_targets.ipynb #c018
+# %% ../nbs/07b_targets.ipynb #c021
 @dataclass(frozen=True)
 class Target:
     "A statistic of the real data, with noise."
@@ -86,14 +94,14 @@ def _value(statistic: Statistic, lens: Lens, sums: np.ndarray, total: float, sig
     low, high = statistic.limits(lens)
     return float(min(max(value.item(), low), high)), float(slope.norm()) * sigma / GRID / total
 
-# %% ../nbs/07b_targets.ipynb #c020
+# %% ../nbs/07b_targets.ipynb #c023
 class RowSums:
     "Sums of a statistic's row integers, piece by piece."
     def __init__(self, statistic: Statistic, lens: Lens): self.statistic, self.lens, self.sums = statistic, lens, 0
     def add(self, codes: np.ndarray) -> None: self.sums = self.sums + row_integers(codes, self.statistic, self.lens).sum(0)
     def merge(self, other: RowSums) -> None: self.sums = self.sums + other.sums
 
-# %% ../nbs/07b_targets.ipynb #c022
+# %% ../nbs/07b_targets.ipynb #c025
 def measure_statistic(
     frame: Any,             # a table of any sort: a frame, files, a query, a table on a cluster
     schema: Any,            # the public facts, a Schema
@@ -108,6 +116,7 @@ def measure_statistic(
     if not isinstance(statistic, Statistic): raise ValueError(f"statistic={statistic!r} is not a statistic: use Share, Rate, Mean, Correlation, Threshold or Difference.")
     if not isinstance(budget, Budget): raise ValueError(f"budget={budget!r} is not a Budget: give Budget(epsilon=…, delta=…) or Budget(rho=…).")
     account, lens = _open_ledger(budget, ledger, neighbors, seed is not None), Lens(schema, Embedding(schema, line=line))
+    check_features(statistic, lens)
     moves, counted = moves_of(statistic, lens, neighbors), neighbors == "add-remove" and statistic.needs_total
     sigma, generator = target_sigma(budget, moves), _generator(seed, account, call=2)
     if seed is not None and sigma > 2**20: raise ValueError(f"the noise of {sigma / GRID:.3g} rows is too wide for a seeded draw: give more budget, or seed=None.")
