@@ -17,19 +17,19 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
 from .embedding import Embedding
-from .penalties import (Bound, BoundFunction, Correlation, Difference, Lens, Mean, Penalty, Rate, Share, Statistic, Threshold, View, Wish, _equation, _knots, above, as_penalty,
+from .penalties import (Avoid, Bound, BoundFunction, Correlation, Difference, Lens, Mean, Penalty, Rate, Share, Statistic, Threshold, View, Wish, _equation, _knots, above, as_penalty,
                                at_least, at_most, avoid, below, check_penalty, dither, equal, match, not_above, settle)
 from .refinement import refine
 
 # %% auto #0
 __all__ = ['Rule', 'obeys', 'RuleError', 'Group', 'groups_of', 'impose', 'repair', 'witnesses', 'place_rows', 'PublicMarginal',
            'exact_counts', 'PublicColumns', 'draw_given', 'Fact', 'possible', 'check_together', 'check_range',
-           'Requirements', 'finalize', 'Bound', 'BoundFunction', 'Correlation', 'Difference', 'Lens', 'Mean', 'Penalty',
-           'Rate', 'Share', 'Statistic', 'Threshold', 'View', 'Wish', 'above', 'as_penalty', 'at_least', 'at_most',
-           'avoid', 'below', 'check_penalty', 'dither', 'equal', 'match', 'not_above', 'settle']
+           'Requirements', 'finalize', 'Avoid', 'Bound', 'BoundFunction', 'Correlation', 'Difference', 'Lens', 'Mean',
+           'Penalty', 'Rate', 'Share', 'Statistic', 'Threshold', 'View', 'Wish', 'above', 'as_penalty', 'at_least',
+           'at_most', 'avoid', 'below', 'check_penalty', 'dither', 'equal', 'match', 'not_above', 'settle']
 
 # %% ../nbs/07_constraints.ipynb #c003
-_all_ = ["Bound", "BoundFunction", "Correlation", "Difference", "Lens", "Mean", "Penalty", "Rate", "Share", "Statistic", "Threshold", "View", "Wish", "above", "as_penalty", "at_least",
+_all_ = ["Avoid", "Bound", "BoundFunction", "Correlation", "Difference", "Lens", "Mean", "Penalty", "Rate", "Share", "Statistic", "Threshold", "View", "Wish", "above", "as_penalty", "at_least",
          "at_most", "avoid", "below", "check_penalty", "dither", "equal", "match", "not_above", "settle"] # of the last chapter, handed on
 
 # %% ../nbs/07_constraints.ipynb #c009
@@ -551,8 +551,11 @@ def _penalty(self: Requirements, particles: torch.Tensor) -> torch.Tensor: # sca
 def _pressing(self: Requirements, free: torch.Tensor, reached: torch.Tensor) -> tuple: # functions of (m, D) particles, and their limits
     "The penalties as finalization needs them: a bound that free refinement breaks becomes an equation; limits are the penalties' own, or what the descent has reached."
     view, there = self.lens(free), self.lens(reached)
-    wishes = [BoundFunction(_equation(p, view), self.lens) if isinstance(p, Bound) else lambda z, p=p: p(self.lens(z)) for p in self.penalties]
-    limits = [abs(p.weight) * p.limit if p.limit is not None else float(p(there)) for p in self.penalties]
+    wishes: list[Callable] = []
+    limits: list[float] = []
+    for p in [p.kept(float(p.statistic(there)), self.lens) if isinstance(p, Avoid) else p for p in self.penalties]:
+        wishes.append(BoundFunction(_equation(p, view), self.lens) if isinstance(p, Bound) else lambda z, p=p: p(self.lens(z)))
+        limits.append(abs(p.weight) * p.limit if p.limit is not None else float(p(there)))
     return wishes, limits
 
 Requirements.penalty, Requirements.pressing = _penalty, _pressing
@@ -576,14 +579,13 @@ def finalize(particles: np.ndarray,       # (m, D) particles after the descent
              *,
              seed=None,                   # int, numpy Generator or None
              history: list | None = None, # receives what `refine` or `settle` report
-             verbose: bool = False,       # show a progress bar
              ) -> np.ndarray: # (m, d) int32 codes that obey every rule
     "Codes for the particles that obey every rule, then refined."
     embedding, rng = wants.lens.embedding, np.random.default_rng(seed)
     codes = dither(particles, wants.lens, rng) if wants.penalties and refinement is not None else embedding.nearest(particles)
     codes = repair(codes, wants.groups, embedding, wants.held, rng)
     if wants.held: codes[:, embedding.index(wants.held)] = wants.given
-    options = dict(embedding=embedding, seed=rng, history=history, verbose=verbose, forbidden=wants.forbidden or None, held=wants.held, weights={c: 1000. for c in wants.public if c in tables})
+    options = dict(embedding=embedding, seed=rng, history=history, forbidden=wants.forbidden or None, held=wants.held, weights={c: 1000. for c in wants.public if c in tables})
     if refinement is not None:
         free, place = refine(codes, tables, schema, **options, **refinement), lambda rows: torch.as_tensor(embedding.embed(rows))
         wishes, limits = wants.pressing(place(free), place(codes)) if wants.penalties else ([], [])

@@ -17,7 +17,6 @@ import numpy as np
 
 from .counting import CELL_LIMIT, Tally, _count, _shape, all_kway, count, count_codes, counting_bytes, normalize_workload
 from .learning import _LEARNED, GRID, _check_noise, _check_rows, _generator, _open_ledger, _sigmas, noise_threshold
-from .learning import _learn as _learn  # the door in the schema's chapter leads through here
 from .privacy import SENSITIVITY, Budget, Entry, Ledger, _afford, allocate, check_delta, discrete_gaussian
 from .schema import PrivacyWarning, Schema
 

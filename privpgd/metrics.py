@@ -297,7 +297,7 @@ def _extra(a, b, c, shape, p, q, out, seed) -> dict:
 
 # %% ../nbs/10_metrics.ipynb #c065
 def evaluate(
-    real,  # the real table: of any sort (frame, files, query, cluster), or codes
+    real,  # the real table: of any sort (frame, files, query, cluster), or codes; its codes are held in memory, four bytes a value
     synth,  # the synthetic table: the same
     schema: Schema,  # public facts about the columns
     test=None,  # real rows that no method has seen, for the downstream error

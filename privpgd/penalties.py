@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm
 
 from .embedding import Embedding, line
 from .refinement import objective, refine
@@ -19,7 +18,7 @@ from .refinement import objective, refine
 # %% auto #0
 __all__ = ['Lens', 'View', 'above', 'below', 'Wish', 'Penalty', 'as_penalty', 'check_penalty', 'Statistic', 'Share', 'Rate',
            'Mean', 'Correlation', 'Threshold', 'Difference', 'Bound', 'match', 'at_least', 'at_most', 'equal',
-           'not_above', 'avoid', 'dither', 'settle', 'BoundFunction']
+           'not_above', 'Avoid', 'avoid', 'dither', 'settle', 'BoundFunction']
 
 # %% ../nbs/06b_penalties.ipynb #c008
 def _days(x) -> float:
@@ -391,9 +390,27 @@ def not_above(a: Statistic, b: Statistic, weight: float = 1., **options) -> Boun
     "Ask one statistic not to be larger than another."
     return Bound(Difference(a, b), high=0., weight=weight, **options)
 
-def avoid(statistic: Statistic, value: float, weight: float = 1., scale: float = .01, floor: float = 1e-4) -> Penalty:
-    "The paper's protection: the statistic is pushed away from a value, by scale / (floor + difference squared)."
-    return Penalty(lambda view: scale / (floor + (statistic(view) - value)**2), weight, f"avoid {value:.4g}")
+@dataclass(frozen=True)
+class Avoid(Wish):
+    "The paper's protection: a statistic is pushed away from a value, by scale / (floor + difference squared)."
+    statistic: Statistic
+    value: float          # what the statistic must not be
+    weight: float = 1.    # lambda
+    scale: float = .01    # above the line
+    floor: float = 1e-4   # below the line
+    name: str = ""        # for messages
+
+    def __post_init__(self): self._check_weight()
+    def label(self) -> str: return f"the wish to avoid {self.value:.4g} for {repr(self.name) if self.name else self.statistic}"
+    def __call__(self, view: View) -> torch.Tensor: return self.weight * self.scale / (self.floor + (self.statistic(view) - self.value)**2)
+    def kept(self, reached: float, lens: Lens) -> Bound: # the statistic after the descent
+        "Not nearer to the value than the descent has come, on the same side."
+        low, high = self.statistic.limits(lens)
+        return Bound(self.statistic, **{"low" if reached > self.value else "high": reached}, slack=.02 * abs(reached - self.value) / ((high - low) or 1.), name=self.name)
+
+def avoid(statistic: Statistic, value: float, weight: float = 1., **options) -> Avoid:
+    "Ask a statistic to stay away from a value, such as the true one."
+    return Avoid(statistic, value, weight, **options)
 
 # %% ../nbs/06b_penalties.ipynb #c045
 def dither(particles: np.ndarray, # (m, D) particles in the unit cube
@@ -425,7 +442,6 @@ def settle(codes: np.ndarray,       # (m, d) integer codes, such as nearest cent
            seed=None,               # int, numpy Generator or None
            embedding: Embedding | None = None, # made from the schema by default
            history: list | None = None, # receives dict(sweep, objective, penalty, kappa)
-           verbose: bool = False,   # show a progress bar
            **options,               # passed to `refine`: forbidden, held, weights, ...
            ) -> np.ndarray: # (m, d) int32 codes
     "Refinement towards the tables among the rows whose penalties stay within their limits."
@@ -434,7 +450,7 @@ def settle(codes: np.ndarray,       # (m, d) integer codes, such as nearest cent
     def rank(rows, now): return (True, float(((now - limits) / (abs(limits) + 1e-12)).max())) if (now > limits).any() else (False, objective(rows, tables, schema, options.get("weights")))
     rows, kappa = np.asarray(codes, np.int32), np.array([_kappa(p, codes, embedding, tables) for p in penalties])
     best = (*rank(rows, values(rows)), rows)
-    for sweep in tqdm(range(sweeps), desc="penalties", unit="sweep", disable=not verbose):
+    for sweep in range(sweeps):
         rows = refine(rows, tables, schema, penalty=list(penalties), penalty_weight=kappa, sweeps=1, seed=rng, embedding=embedding, **options)
         now = values(rows)
         if history is not None: history.append(dict(sweep=sweep + 1, objective=objective(rows, tables, schema, options.get("weights")), penalty=now.tolist(), kappa=kappa.tolist()))

@@ -851,7 +851,7 @@ class _Coder(_Columns):
 # %% ../nbs/00_schema.ipynb #c086
 class Schema(_Coder):
     "What is publicly known of a table: its columns, with their bounds, levels and bins."
-    learn: ClassVar[Callable[..., Any]]  # chapter 2 writes it
+    learn: ClassVar[Callable[..., Any]]  # chapter 1a writes it
 
     def to_json(self) -> str:
         "The schema as JSON, one line for each column."
@@ -891,8 +891,8 @@ class Schema(_Coder):
 
 # %% ../nbs/00_schema.ipynb #c088
 def _learn(cls, *args: Any, **options: Any) -> Any:
-    "Learn bounds and levels with noise, charged to a ledger (chapter 2 puts the real method here when it is loaded)."
-    from privpgd import marginals
-    return marginals._learn(cls, *args, **options)
+    "Learn bounds and levels with noise, charged to a ledger (the method itself is in chapter 1a)."
+    from privpgd import learning
+    return learning._learn(cls, *args, **options)
 
 setattr(Schema, "learn", classmethod(_learn))

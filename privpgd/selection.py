@@ -554,7 +554,7 @@ def select_and_measure(
     for clique, t in public.items():
         if set(clique) - set(schema.names) or np.shape(t) != _shape(clique, schema): raise ValueError(f"public has {clique!r} with a table of shape {np.shape(t)}, which is no marginal of the schema: give its columns and all of its levels.")
     if not isinstance(select, str):
-        return Selection(*measure(frame, schema, select, budget, **common))
+        return Selection(*measure(frame, schema, select, budget, verbose=verbose, **common))
     if select not in SELECTORS:
         raise ValueError(f"select={select!r} is not known: use {', '.join(map(repr, SELECTORS))}, a number k, a list of cliques, or a dict from clique to weight.")
     if select == "mst":

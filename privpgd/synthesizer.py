@@ -33,11 +33,12 @@ from .embedding import Embedding
 from .marginals import Measurement, normalize_workload, with_oneways
 from .mixture import fit_mixture, mixture_tables
 from .particles import descend
+from .plan import check_memory, plan
 from .privacy import Budget, Ledger
 from .projection import project, total_of
 from .schema import Schema
 from .selection import SELECTORS, Round, select_and_measure
-from .sources import fold, kind_of, to_kind
+from .sources import count_rows, kind_of, to_kind
 
 # %% ../nbs/09_synthesizer.ipynb #c007
 @dataclass(frozen=True)
@@ -223,21 +224,15 @@ def generate(
     return Generated(tables, particles, codes, history, _place(codes, schema, wants, fourth))
 
 # %% ../nbs/09_synthesizer.ipynb #c034
-class _Rows:
-    "Counts rows and keeps nothing of them."
-    def add(self, codes): pass
-    def merge(self, other): pass
-
 class _Pages:
     "Before and after a fit."
     epsilon: float; delta: float; preset: str; select: Any; n_particles: int; neighbors: str  # as `PrivPGD` has them
 
     def plan(self, frame_or_n, schema: Schema):
         "What `fit` would measure, and how well, from public facts and the number of rows; nothing is spent."
-        from privpgd.plan import plan
         known = isinstance(frame_or_n, (int, np.integer))
         if not known and self.neighbors == "add-remove": raise ValueError("neighbors='add-remove' keeps the number of rows private: give plan a public guess of it instead of the table.")
-        n = frame_or_n if known else fold(frame_or_n, schema, _Rows).rows
+        n = frame_or_n if known else count_rows(frame_or_n, schema)
         return plan(schema, n, self.epsilon, self.delta, preset=self.preset, select=self.select, n_particles=self.n_particles, neighbors=self.neighbors)
 
     def report(self, real=None, path="report.html", **options):
@@ -290,6 +285,7 @@ def fit_model(model: PrivPGD, frame: Any, schema: Schema, ledger: Ledger | None 
     budget = check_arguments(model, schema)
     wants, schema_ = requirements(model, schema), schema.with_dtypes(frame)
     workload = private_part(default_workload(schema, model.preset) if model.select is None else model.select, schema, wants)
+    check_memory(schema, preset=model.preset, select=workload, n_particles=model.n_particles)  # before a row is read
     for name in [name for name in vars(model) if name.endswith("_")]: delattr(model, name)
     model.kind_ = kind_of(frame)
     chosen = select_and_measure(frame, schema, workload, budget, seed=model.seed, neighbors=model.neighbors, ledger=ledger, verbose=model.verbose,
