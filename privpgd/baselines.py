@@ -30,7 +30,7 @@ from .projection import consensus_margins, merge, quantize, total_of
 from .rap import RAP
 from .refinement import refine
 from .schema import Schema
-from .selection import SELECTORS, Selection, _account, select_and_measure
+from .selection import SELECTORS, Selection, _account, _cloud, select_and_measure
 from .synthesizer import PRESETS, _one_of, _whole, default_workload, generate
 
 # %% ../nbs/12_baselines.ipynb #c007
@@ -93,7 +93,7 @@ def load_mbi():
         if not jax.config.jax_compilation_cache_dir: jax.config.update("jax_enable_compilation_cache", False)
         import mbi
     except ImportError as error:
-        raise MissingPackage(f'The generators "pgm" and "mop" need the package mbi ({error}): install it with pip install "privpgd[baselines]".') from None
+        raise MissingPackage(f'pgm, mop, to_mbi and from_mbi need the package mbi ({error}): install it with pip install "privpgd[baselines]".') from None
     return mbi
 
 # %% ../nbs/12_baselines.ipynb #c019
@@ -326,12 +326,18 @@ def fit_pgm(pgm: PGM, measurements: Sequence, schema: Any) -> None:
 
 # %% ../nbs/12_baselines.ipynb #c051
 @functools.cache
-def _mixture_estimator(components: int, rate: float, seed: int):
+def _mixture_estimator(components: int, rate: float):
     "mbi's estimator of a mixture of products; one object for each setting."
     load_mbi()  # says what to install when it is not there
     import optax
     from mbi.extensions.mixture_of_products import MixtureOfProductsEstimator
-    return MixtureOfProductsEstimator(optimizer=optax.adam(rate), num_components=components, seed=seed)
+    return MixtureOfProductsEstimator(optimizer=optax.adam(rate), num_components=components)
+
+
+def _first_mixture(domain: Any, total: float, components: int, seed: int | None):
+    "Where the fit begins: random logits, as mbi draws them; None: fresh ones."
+    from mbi.extensions.mixture_of_products import MixtureOfProducts
+    return MixtureOfProducts.random(domain, total, components, int(np.random.SeedSequence(seed).generate_state(1)[0] >> 1))
 
 
 class MOP:
@@ -369,15 +375,14 @@ class MOP:
 # %% ../nbs/12_baselines.ipynb #c052
 def fit_mop(mop: MOP, measurements: Sequence, schema: Any) -> None:
     "Fit the mixture of a `MOP`; it gets model_ and mixture_."
-    names, shape, start = tuple(schema.names), tuple(int(k) for k in schema.shape), 0
+    names, shape = tuple(schema.names), tuple(int(k) for k in schema.shape)
     if not len(measurements):
         mop.mixture_ = Mixture(names, shape, np.concatenate([np.full((1, k), 1 / k, np.float32) for k in shape], axis=1))
         return
-    linear, total = _linear(measurements, schema)
-    if mop.seed is not None: start = int(np.random.SeedSequence(mop.seed).generate_state(1)[0] >> 1)
+    (linear, total), domain = _linear(measurements, schema), _domain(schema)
     last = getattr(mop, "model_", None) if mop.warm_start else None
-    if last is not None and (last.domain != _domain(schema) or last.total != total): last = None
-    mop.model_ = _mixture_estimator(mop.components, mop.rate, start).estimate(_domain(schema), linear, total, iters=mop.iterations, warm_start=last)
+    if last is None or last.domain != domain or last.total != total: last = _first_mixture(domain, total, mop.components, mop.seed)
+    mop.model_ = _mixture_estimator(mop.components, mop.rate).estimate(domain, linear, total, iters=mop.iterations, warm_start=last)
     products = mop.model_.products
     mop.mixture_ = Mixture(names, shape, np.concatenate([np.asarray(products[name], np.float32) for name in names], axis=1))
 
@@ -454,7 +459,7 @@ def _check_generator(generator: Any, select: Any, schema: Schema) -> None:
         try: generator.check(_largest_tree(schema), schema)
         except ValueError as error: raise ValueError(f'With the largest tree that select="mst" may choose, {error}') from None
 
-# %% ../nbs/12_baselines.ipynb #c061b
+# %% ../nbs/12_baselines.ipynb #c063
 def _selector_options(generator: Any, select: Any, options: Mapping | None) -> dict:
     "Options for the selector, if it knows them; the size limit of a graphical model comes from the generator."
     given = set(inspect.signature(SELECTORS[select]).parameters) if isinstance(select, str) and select in SELECTORS else set()
@@ -465,7 +470,7 @@ def _selector_options(generator: Any, select: Any, options: Mapping | None) -> d
         if sized and name == "max_size_mb": raise ValueError("select_options has 'max_size_mb', but the limit of a graphical model is its own: set max_model_mb of PGM.")
     return dict(options or {}) | (dict(max_size_mb=generator.max_model_mb) if sized else {})
 
-# %% ../nbs/12_baselines.ipynb #c061d
+# %% ../nbs/12_baselines.ipynb #c065
 @contextlib.contextmanager
 def _with(thing: Any, **values: Any):
     "Attributes that the object has, set for a while."
@@ -499,13 +504,14 @@ def _account_for(kept: _Kept):
     try: yield
     except BaseException as error:
         if kept.ledger.entries != before:
-            note = f"The budget was spent before this error: the ledger stands at epsilon = {kept.ledger.epsilon:.4g}. The measurements are in the error's attribute `selection`; a generator can be fitted to them at no further cost."
+            note = f"The budget was spent before this error: the ledger stands at epsilon = {kept.ledger.epsilon:.4g}."
+            if kept.selection.measurements: note += " The measurements are in the error's attribute `selection`; a generator can be fitted to them at no further cost."
             setattr(error, "selection", kept.selection)
             if sys.version_info >= (3, 11): error.add_note(note)
             else: warnings.warn(note, stacklevel=3)
         raise
 
-# %% ../nbs/12_baselines.ipynb #c062
+# %% ../nbs/12_baselines.ipynb #c066
 def synthesize(
     frame: Any,  # the private rows: anything that `count` takes
     schema: Schema,  # the public facts
@@ -534,15 +540,16 @@ def synthesize(
     options, account = _selector_options(made, select, select_options), _account(budget, ledger, neighbors, seed, adaptive=select == "aim")
     rounds = select in ("aim", "mwem") and (not isinstance(generator, (str, type)) or isinstance(made, _ASKED[select]))  # the others let particles choose
     _forget(made)
-    kept = _Kept(made, account)
+    kept = _Kept(made if rounds else _cloud(seed), account)
     with _account_for(kept), _with(made, warm_start=True) if rounds else contextlib.nullcontext():
         with _with(made, n_rows=0) if isinstance(made, PGM) else contextlib.nullcontext():  # selectors read its marginals, not its rows
-            kept.selection = select_and_measure(frame, schema, select, budget, generator=kept if rounds else None, seed=seed, neighbors=neighbors,
+            kept.selection = select_and_measure(frame, schema, select, budget, generator=kept if select in ("aim", "mwem") else None, seed=seed, neighbors=neighbors,
                                                 ledger=account, verbose=verbose, **options)
+        kept.made = made
         codes = kept.fit(kept.selection.measurements, schema)
         return schema.with_dtypes(frame).decode(codes, seed=place), account
 
-# %% ../nbs/12_baselines.ipynb #c069
+# %% ../nbs/12_baselines.ipynb #c079
 def _run(frame, schema, epsilon: float, delta: float, seed: int, generator: str, select: Any = None) -> tuple[pd.DataFrame, Ledger]:
     "One run of a benchmark."
     return synthesize(frame, schema, generator=generator, select=default_workload(schema) if select == "all" else select, epsilon=epsilon, delta=delta, seed=seed)
@@ -560,7 +567,7 @@ def method(
 
 BASELINES: dict[str, Callable] = {name: method(name) for name in ("pgm+aim", "pgm+mst", "mop", "gsd", "rap", "gem")}
 
-# %% ../nbs/12_baselines.ipynb #c072
+# %% ../nbs/12_baselines.ipynb #c082
 def to_mbi(
     measurements: Iterable,  # objects with clique, counts and sigma
 ) -> list:  # mbi's LinearMeasurements
@@ -575,6 +582,7 @@ def from_mbi(
     total: int | None = None,  # the number of rows if it is public
 ) -> list[Measurement]:
     "mbi's measurements as ours: columns in schema order, counts rounded to whole numbers."
+    load_mbi()  # says what to install when it is not there, also for an empty list
     return [_from_mbi(m, schema, total) for m in linear_measurements]
 
 

@@ -579,6 +579,7 @@ def finalize(particles: np.ndarray,       # (m, D) particles after the descent
              *,
              seed=None,                   # int, numpy Generator or None
              history: list | None = None, # receives what `refine` or `settle` report
+             verbose: bool = False,       # progress bar of the refinement
              ) -> np.ndarray: # (m, d) int32 codes that obey every rule
     "Codes for the particles that obey every rule, then refined."
     embedding, rng = wants.lens.embedding, np.random.default_rng(seed)
@@ -587,7 +588,7 @@ def finalize(particles: np.ndarray,       # (m, D) particles after the descent
     if wants.held: codes[:, embedding.index(wants.held)] = wants.given
     options = dict(embedding=embedding, seed=rng, history=history, forbidden=wants.forbidden or None, held=wants.held, weights={c: 1000. for c in wants.public if c in tables})
     if refinement is not None:
-        free, place = refine(codes, tables, schema, **options, **refinement), lambda rows: torch.as_tensor(embedding.embed(rows))
+        free, place = refine(codes, tables, schema, verbose=verbose, **options, **refinement), lambda rows: torch.as_tensor(embedding.embed(rows))
         wishes, limits = wants.pressing(place(free), place(codes)) if wants.penalties else ([], [])
         codes = free if all(float(w(place(free))) <= l for w, l in zip(wishes, limits)) else settle(codes, tables, schema, wishes, limits, **options)
     codes = exact_counts(codes, wants.public, embedding, wants.groups, wants.held, rng)

@@ -64,7 +64,7 @@ def paper_edges(
 # %% ../nbs/11_datasets.ipynb #c015
 def _column(spec: dict):
     "One column of the schema from its line in the file."
-    keep = {k: v for k, v in spec.items() if k not in ("kind", "label", "closed")}
+    keep = {k: v for k, v in spec.items() if k not in ("kind", "label", "closed", "text")}
     if spec["kind"] == "boolean": return Boolean(**keep)
     if spec["kind"] == "ordinal": return Ordinal(**{**keep, "levels": tuple(keep["levels"])})
     if spec["kind"] == "categorical": return Categorical(**{**keep, "levels": tuple(keep["levels"])})
@@ -81,7 +81,7 @@ def codebook(name: str = "randhie") -> pd.DataFrame:  # one row per column
     "What each column of a dataset means, its kind, its public bounds or levels, and its number of codes."
     entry, rows = _entry(name), []
     for spec, size in zip(entry["columns"], _schema(entry).shape):
-        values = f"{spec['low']:,} to {spec['high']:,}" if spec["kind"] == "numeric" else ", ".join(map(str, spec.get("levels", ["yes", "no"])))
+        values = f"{spec['low']:,} to {spec['high']:,}" if spec["kind"] == "numeric" else ", ".join(map(str, spec.get("text", spec.get("levels", ["yes", "no"]))))
         rows.append(dict(column=spec["name"], kind=spec["kind"], values=values, missing=spec.get("missing", False), codes=size, label=spec["label"]))
     return pd.DataFrame(rows)
 
@@ -152,24 +152,26 @@ def _read_acs(name: str, entry: dict, download: bool = True) -> pd.DataFrame:
 # %% ../nbs/11_datasets.ipynb #c034
 def _read_openml(name: str, entry: dict, download: bool = True) -> pd.DataFrame:
     "The OpenML table by the paper's protocol: rows with missing values dropped, then the first column."
-    frame, number = _local(name), entry["openml_id"]
+    frame, number, reason = _local(name), entry["openml_id"], ""
     if frame is None and download:
         from sklearn.datasets import fetch_openml
-        with contextlib.suppress(Exception), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            frame = fetch_openml(data_id=number, as_frame=True, data_home=str(data_dir()), parser="auto", n_retries=1, delay=0.0).frame
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                frame = fetch_openml(data_id=number, target_column=None, as_frame=True, data_home=str(data_dir()), parser="auto", n_retries=1, delay=0.1).frame
+        except Exception as error: reason = f" ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
     if frame is None:
-        raise DatasetError(f"{name} is not on this machine and could not be downloaded: get https://www.openml.org/d/{number} and put it, with all its columns, in {data_dir() / (name + '.csv')}.")
+        raise DatasetError(f"{name} is not on this machine and could not be downloaded{reason}: get https://www.openml.org/d/{number} and put it, with all its columns, in {data_dir() / (name + '.csv')}.")
     return frame.dropna().iloc[:, 1:]
 
-# %% ../nbs/11_datasets.ipynb #c039
+# %% ../nbs/11_datasets.ipynb #c043
 def _read_file(name: str, entry: dict) -> pd.DataFrame:
     "A table that only the data folder can give."
     frame = _local(name)
     if frame is None: raise DatasetError(f"{name} has no download: put the table ({entry['source']}) in {data_dir() / (name + '.parquet')}.")
     return frame
 
-# %% ../nbs/11_datasets.ipynb #c042
+# %% ../nbs/11_datasets.ipynb #c046
 def _read_toy(name: str, entry: dict, seed: int = 0) -> pd.DataFrame:
     "Simulated points in the plane, and which of two shapes they belong to."
     from sklearn.datasets import make_circles, make_moons
@@ -178,14 +180,16 @@ def _read_toy(name: str, entry: dict, seed: int = 0) -> pd.DataFrame:
     points, label = make()
     return pd.DataFrame({"x": points[:, 0], "y": points[:, 1], entry["target"]: label})
 
-# %% ../nbs/11_datasets.ipynb #c045
+# %% ../nbs/11_datasets.ipynb #c049
 def _plain(text: str) -> str: return re.sub(r"[^a-z0-9]", "", str(text).lower())
 
-def _as_number(values: pd.Series) -> pd.Series:
-    "Numbers from a column that may hold them as text or as levels; levels that are no numbers are counted in sorted order."
+def _as_number(values: pd.Series, spec: dict) -> pd.Series:
+    "Numbers from a column that may hold them as text, or as the text levels that the file writes down."
     if values.dtype == bool or pd.api.types.is_numeric_dtype(values): return values
-    try: return pd.to_numeric(values.astype(str))
-    except ValueError: return values.astype(str).map({level: i for i, level in enumerate(sorted(values.astype(str).unique()))})
+    text, known = values.astype(str), {level: i for i, level in enumerate(spec.get("text", ()))}
+    out = text.map(known).astype(float).fillna(pd.to_numeric(text, errors="coerce"))
+    if out.isna().any(): raise DatasetError(f"Column {spec['name']!r} holds {text[out.isna()].iloc[0]!r}, which is {'none of ' + ', '.join(known) if known else 'no number'}; get the published table.")
+    return out
 
 def _conform(frame: pd.DataFrame, entry: dict, name: str) -> pd.DataFrame:
     "The declared columns, in order, with plain types."
@@ -194,14 +198,14 @@ def _conform(frame: pd.DataFrame, entry: dict, name: str) -> pd.DataFrame:
         found = by_name.get(_plain(spec["name"]))
         if found is None: raise DatasetError(f"The table for {name} has no column {spec['name']!r}; its columns are {', '.join(map(str, frame.columns))}.")
         values = frame[found]
-        if spec["kind"] == "numeric": values = _as_number(values)
+        if spec["kind"] == "numeric": values = _as_number(values, spec)
         if entry.get("transform", {}).get(spec["name"]) == "log1p": values = np.log1p(values.clip(lower=0))
         if spec["kind"] == "numeric": values = values.astype("int64" if spec.get("integer") else "float64")
-        elif spec["kind"] != "boolean": values = values.astype(str) if isinstance(spec["levels"][0], str) else _as_number(values).astype("int64")
+        elif spec["kind"] != "boolean": values = values.astype(str) if isinstance(spec["levels"][0], str) else _as_number(values, spec).astype("int64")
         out[spec["name"]] = values
     return pd.DataFrame(out).reset_index(drop=True)
 
-# %% ../nbs/11_datasets.ipynb #c048
+# %% ../nbs/11_datasets.ipynb #c052
 def paper_schema(
     frame: pd.DataFrame,  # the whole table, before the split
     declared: Schema,  # gives the columns that are not numeric, and which are integers
@@ -219,7 +223,7 @@ def paper_schema(
     warnings.warn("bounds='data' reads the minimum and the maximum of every numeric column from the rows, without noise: for experiments on public tables, not for a release.", PrivacyWarning, stacklevel=3)
     return Schema(tuple(columns))
 
-# %% ../nbs/11_datasets.ipynb #c051
+# %% ../nbs/11_datasets.ipynb #c055
 def _split(frame: pd.DataFrame, groups=None) -> tuple[pd.DataFrame, pd.DataFrame]:
     "80 percent and 20 percent of the rows, or of the groups, as scikit-learn's splitters draw them with random_state=42."
     group = np.arange(len(frame)) if groups is None else np.unique(groups, return_inverse=True)[1]
@@ -228,7 +232,7 @@ def _split(frame: pd.DataFrame, groups=None) -> tuple[pd.DataFrame, pd.DataFrame
     else: inside = np.isin(group, order[:held]); train, test = np.flatnonzero(~inside), np.flatnonzero(inside)
     return frame.iloc[train].reset_index(drop=True), frame.iloc[test].reset_index(drop=True)
 
-# %% ../nbs/11_datasets.ipynb #c055
+# %% ../nbs/11_datasets.ipynb #c059
 def load_dataset(
     name: str = "randhie",  # see `list_datasets()`
     bounds: str = "declared",  # "declared": the written schema; "data": the paper's protocol, which reads minima and maxima
@@ -251,7 +255,7 @@ def load_dataset(
     said = {k: entry[k] for k in ("target", "task", "source", "citation", "licence", "unit")}
     return Data(name=name, train=train, test=test, schema=schema, bounds=entry["bounds"] if bounds == "declared" else "read from the data", **said)
 
-# %% ../nbs/11_datasets.ipynb #c072
+# %% ../nbs/11_datasets.ipynb #c076
 def paper_results() -> pd.DataFrame:  # epsilon, dataset, method, downstream, downstream_nonprivate, covariance, counting, thresholding, sw1, l1
     "The errors that the paper reports: 156 rows."
     return pd.read_csv(Path(__file__).parent / "data" / "paper_results.csv")

@@ -8,6 +8,7 @@ __all__ = ['generator_network', 'GEM']
 # %% ../nbs/11d_gem.ipynb #c002
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -39,6 +40,7 @@ def generator_network(noise_dim: int,         # size of the noise vector
 @dataclass(eq=False)
 class GEM(Relaxed):
     "A generator network with one softmax a column, fitted to noisy marginals."
+    PAPER: ClassVar[dict] = dict(start="random", lr=1e-4, steps=100, stop=0., layers=(512, 512, 1024), noise_dim=512)
     _: KW_ONLY
     layers: Sequence[int] = (128, 256)  # width of each block
     noise_dim: int = 128       # size of the noise vector

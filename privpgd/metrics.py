@@ -4,7 +4,7 @@
 
 # %% ../nbs/10_metrics.ipynb #c002
 from __future__ import annotations
-import itertools, os
+import itertools, os, warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 import numba as nb
@@ -154,6 +154,7 @@ def draw_boxes(
         boxes = _propose_boxes(shape, 500, rng); share = answer_boxes(codes, boxes)
         kept += [(boxes.columns[j], boxes.low[j], boxes.high[j]) for j in np.flatnonzero((share >= between[0]) & (share <= between[1]))]
         if len(kept) >= size: break
+    if len(kept) < size: warnings.warn(f"Only {len(kept)} of {size} counting queries hold between {between[0]:.0%} and {between[1]:.0%} of the real rows: the table is so lopsided that the counting error {'rests on few queries' if kept else 'is not defined (NaN)'}.", stacklevel=2)
     if not kept: return Boxes(*np.zeros((3, 0, min(3, len(shape))), np.int64))
     return Boxes(*(np.stack([q[part] for q in kept[:size]]) for part in range(3)))
 
@@ -221,6 +222,7 @@ def downstream_error(
     "Test error of gradient boosting trained on one table and tested on another."
     from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
     if target not in schema.names: raise ValueError(f"target is {target!r}; it must be a column of the schema: {', '.join(schema.names)}.")
+    if task not in (None, "classification", "regression"): raise ValueError(f"task is {task!r}; it must be 'classification', 'regression', or None to decide by the column.")
     a, b, j = as_codes(train, schema, "train"), as_codes(test, schema, "test"), list(schema.names).index(target)
     if max_rows and len(a) > max_rows: a = a[np.random.default_rng(seed).choice(len(a), max_rows, replace=False)]
     classify = (task or _task(schema, target)) == "classification"; x, y, x2, y2 = np.delete(a, j, 1), a[:, j], np.delete(b, j, 1), b[:, j]
@@ -310,6 +312,7 @@ def evaluate(
 ) -> pd.DataFrame:  # columns metric, value
     "The paper's errors of a synthetic table, one row each."
     if len(schema.shape) < 2: raise ValueError("The schema has one column; evaluate compares pairs, so give at least two.")
+    if target is not None and test is None: raise ValueError(f"target={target!r} asks for the downstream error, which needs real rows that no method has seen: give test, or leave target out.")
     a, b, out = as_codes(real, schema, "real"), as_codes(synth, schema, "synth"), {}
     c = None if test is None else as_codes(test, schema, "test")
     if target is not None and c is not None: out["downstream"] = downstream_error(b, c, schema, target, task, seed, max_rows)
@@ -332,7 +335,10 @@ def plot_marginals(
 ):  # the array of axes
     "One-way marginals of the real and the synthetic table as bars, in the order of the codes."
     import matplotlib.pyplot as plt
-    names = list(columns or schema.names); a, b = as_codes(real, schema, "real"), as_codes(synth, schema, "synth")
+    names = list(columns or schema.names)
+    for name in names:
+        if name not in schema.names: raise ValueError(f"columns names {name!r}; choose from the schema's: {', '.join(schema.names)}.")
+    a, b = as_codes(real, schema, "real"), as_codes(synth, schema, "synth")
     if axes is None:
         wide = min(wide, len(names)); high = -(-len(names) // wide)
         _, axes = plt.subplots(high, wide, figsize=(2.6 * wide, 1.8 * high), dpi=80, squeeze=False, layout="constrained")

@@ -114,10 +114,9 @@ def _bank_size(n_tables: int, n_directions: int, limit: int = 2**28) -> tuple[in
     while size > 256 and 4 * size * n_tables * n_directions > limit: size //= 2
     return int(np.clip(limit // (4 * size * n_tables * n_directions), 1, 4)), size
 
-def _bank(dim: int, n: int, combs: int, rng: np.random.Generator) -> np.ndarray:
-    "Directions (combs, n, dim): `combs` sets, each one spread evenly."
-    if dim == 2: return directions(n * combs, 2, rng, "even").reshape(n, combs, 2).swapaxes(0, 1).copy()
-    return np.stack([directions(n, dim, rng, "even") for _ in range(combs)])
+def _bank(n: int, combs: int, rng: np.random.Generator) -> np.ndarray:
+    "Directions of the plane, (combs, n, 2): `combs` sets, each one spread evenly."
+    return directions(n * combs, 2, rng, "even").reshape(n, combs, 2).swapaxes(0, 1).copy()
 
 # %% ../nbs/06_particles.ipynb #c025
 def _histogram_target(table: np.ndarray,  # probabilities
@@ -128,16 +127,20 @@ def _histogram_target(table: np.ndarray,  # probabilities
                       rng: np.random.Generator,
                       device=None,        # None: compiled for the CPU; else a torch device
                       ) -> Callable: # (z, rng, work) -> loss, (m, p) gradient
-    "The fast target: even directions out of a bank, their quantiles tabulated once, no sort."
-    dim = points.shape[1]
-    bank = _bank(dim, n_directions, combs, rng) if dim > 1 else np.ones((1, 1, 1))
-    flat = bank.reshape(-1, dim)
-    quantiles: Any = quantile_table(points, table.ravel() / table.sum(), flat, size).reshape(*bank.shape[:2], size)
-    if device is not None: quantiles = torch.as_tensor(quantiles, device=device)
+    "The fast target: even directions, the target's quantiles on them from a table, no sort of the particles."
+    dim, weights = points.shape[1], table.ravel() / table.sum()
+    if dim <= 2:
+        bank = _bank(n_directions, combs, rng) if dim == 2 else np.ones((1, 1, 1))
+        quantiles: Any = quantile_table(points, weights, bank.reshape(-1, dim), size).reshape(*bank.shape[:2], size)
+        if device is not None: quantiles = torch.as_tensor(quantiles, device=device)
+    def slices(rng):
+        if dim <= 2: o = int(rng.integers(len(bank))); return quantiles[o], bank[o]
+        theta = directions(n_directions, dim, rng, "even")
+        return quantile_table(points, weights, theta, size), theta
     function = histogram_gradient if device is None else histogram_gradient_torch
     def gradient(z, rng, work):
-        o, keywords = int(rng.integers(len(bank))), dict(work=work) if device is None else {}
-        return function(z, quantiles[o], bank[o], seed=int(rng.integers(2**31)), **keywords)
+        (values, theta), keywords = slices(rng), dict(work=work) if device is None else {}
+        return function(z, values, theta, seed=int(rng.integers(2**31)), **keywords)
     return gradient
 
 # %% ../nbs/06_particles.ipynb #c029
@@ -231,7 +234,9 @@ class _Settings:
 def _device(device: str):
     "None for the compiled CPU kernels, else a torch device."
     if device == "auto": return torch.device("cuda") if torch.cuda.is_available() else None
-    return None if device == "cpu" else torch.device("cpu" if device == "torch" else device)
+    if device == "cpu": return None
+    try: return torch.empty(0, device="cpu" if device == "torch" else device).device
+    except (RuntimeError, AssertionError, TypeError): raise ValueError(f"device={device!r} cannot be used here; use 'auto', 'cpu', 'torch', or a torch device that this machine has.") from None
 
 def _targets(checked: list, embedding: Embedding, how: _Settings, rng: np.random.Generator, device) -> tuple[list, list]:
     "The target functions, and the coordinates of each."

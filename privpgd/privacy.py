@@ -523,11 +523,11 @@ class Ledger:
         neighbors: str = "replace",  # "replace" or "add-remove"
         seeded: bool = False,  # noise comes from a seed: for experiments, not for release
         entries: Iterable[Entry] = (),  # what is spent already
-        adaptive: bool = False,  # widths may be chosen after looking: the account is a zCDP filter
+        adaptive: bool = False,  # widths may be chosen after looking: the account is a zCDP filter, as it always is for a budget in rho
     ):
         if not isinstance(budget, Budget):
             raise ValueError(f"budget = {budget!r} is not a Budget: give Budget(epsilon=…, delta=…) or Budget(rho=…).")
-        self._budget, self._neighbors, self._seeded, self._adaptive = budget, _check_neighbors(neighbors), bool(seeded), bool(adaptive)
+        self._budget, self._neighbors, self._seeded, self._adaptive = budget, _check_neighbors(neighbors), bool(seeded), bool(adaptive or budget.rho)
         self._entries: tuple[Entry, ...] = ()
         self.spend(entries)
 
@@ -557,6 +557,13 @@ class Ledger:
     def __repr__(self) -> str: return _ledger_text(self)
 
 # %% ../nbs/01_privacy.ipynb #c086
+def _filter_epsilon(entries: Iterable[Entry], delta: float) -> float:
+    "Epsilon of entries whose widths were chosen after looking: their zCDP, converted at what they leave of delta."
+    entries = tuple(entries)
+    left = delta - math.fsum(e.delta for e in entries)
+    return 0.0 if not entries else zcdp_epsilon(math.fsum(map(_rho, entries)), left) if left > 0 else math.inf
+
+
 def _afford(ledger: Ledger, entries: Entry | Iterable[Entry], neighbors: str | None) -> tuple[Entry, ...]:
     "The ledger's entries with the new ones, if the budget allows them."
     new = (entries,) if isinstance(entries, Entry) else tuple(entries)
@@ -565,8 +572,7 @@ def _afford(ledger: Ledger, entries: Entry | Iterable[Entry], neighbors: str | N
     if neighbors is not None and _check_neighbors(neighbors) != ledger.neighbors:
         raise ValueError(f'The ledger counts "{ledger.neighbors}" neighbours and the request "{neighbors}": use one kind throughout.')
     both, budget = (*ledger.entries, *new), ledger.budget
-    account = _filter_epsilon if ledger.adaptive else composed_epsilon
-    total = composed_rho(both) if budget.rho is not None else account(both, budget.delta)
+    total = composed_rho(both) if budget.rho is not None else (_filter_epsilon if ledger.adaptive else composed_epsilon)(both, budget.delta)
     if new and not total <= (budget.rho or budget.epsilon) * (1 + 1e-9):  # written so that not-a-number is refused
         name = "rho" if budget.rho is not None else "epsilon"
         raise BudgetError(f"Spending on {new[0].what!r} would bring the total to {name} = {total:.4g}, above the budget of {budget}: "
@@ -574,13 +580,6 @@ def _afford(ledger: Ledger, entries: Entry | Iterable[Entry], neighbors: str | N
     return both
 
 # %% ../nbs/01_privacy.ipynb #c093
-def _filter_epsilon(entries: Iterable[Entry], delta: float) -> float:
-    "Epsilon of entries whose widths were chosen after looking: their zCDP, converted at what they leave of delta."
-    entries = tuple(entries)
-    left = delta - math.fsum(e.delta for e in entries)
-    return 0.0 if not entries else zcdp_epsilon(math.fsum(map(_rho, entries)), left) if left > 0 else math.inf
-
-
 def _rho_left(ledger: Ledger) -> float:
     "zCDP that is left for widths chosen along the way."
     budget, used = ledger.budget, math.fsum(map(_rho, ledger.entries))

@@ -9,7 +9,7 @@ __all__ = ['block_softmax', 'product_marginal', 'Targets', 'margin_logits', 'min
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -147,7 +147,13 @@ def _check_options(self: RelaxedOptions, **least) -> None:
 # %% ../nbs/11c_rap.ipynb #c032
 class Relaxed(RelaxedOptions):
     "A generator that fits soft rows to measurements; subclasses say where the soft rows come from."
+    PAPER: ClassVar[dict] = {}  # options with the values of the paper's section on baselines, for one round
     history_: list  # after fit
+
+    @classmethod
+    def paper(cls, **options):  # options to set otherwise
+        "The generator with the paper's values."
+        return cls(**{**cls.PAPER, **options})
 
     def fit(self,
             measurements: Iterable,  # objects with clique, counts, sigma and total
@@ -188,6 +194,7 @@ class Relaxed(RelaxedOptions):
 @dataclass(eq=False)
 class RAP(Relaxed):
     "Relaxed projection: free soft rows, one softmax a column, Adam on the squared error."
+    PAPER: ClassVar[dict] = dict(start="random", lr=.03, steps=1000, stop=0., relaxed_rows=2000)
     _: KW_ONLY
     relaxed_rows: int = 1000   # number n' of soft rows
     spread: float = .3         # size of the random part of the first logits, with start="margins"

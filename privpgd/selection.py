@@ -10,6 +10,7 @@ __all__ = ['L1_SENSITIVITY', 'SELECTORS', 'l1_error', 'Desk', 'fit_plan', 'Round
 # %% ../nbs/08_selection.ipynb #c002
 import itertools
 import math
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,13 +20,13 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from .embedding import Embedding
-from .marginals import (Measurement, _check_noise, _check_rows, _generator, _open_ledger, _shape, _uncovered, _what, all_kway, count,
+from .marginals import (Measurement, _check_noise, _generator, _open_ledger, _shape, _uncovered, _what, all_kway, count,
                                count_codes, estimate_total, measure, normalize_workload)
 from .privacy import (SENSITIVITY, Budget, BudgetError, Entry, Ledger, _given, _search, check_delta, composed_epsilon, composed_rho,
                              discrete_gaussian, exponential_mechanism, gaussian_sigma, zcdp_rho)
 from .projection import consensus_margins, fit_margins, merge, nearest_simplex, shrink_interaction
 from .refinement import independent, refine
-from .schema import Schema
+from .schema import ClipWarning, Schema
 
 # %% ../nbs/08_selection.ipynb #c009
 L1_SENSITIVITY = {"replace": 2.0, "add-remove": 1.0}  # how far one record moves the L1 norm of a table of counts
@@ -40,6 +41,18 @@ def l1_error(
     return float(np.abs(counts - total * share).sum())
 
 # %% ../nbs/08_selection.ipynb #c015
+def _count_for(ledger: Ledger, frame: Any, schema: Schema, cliques: Sequence, verbose: bool) -> dict:  # clique -> exact counts
+    "Exact tables; when the number of rows is private, neither a bar nor a warning tells how many values were seen."
+    if ledger.neighbors == "replace": return count(frame, schema, list(cliques), verbose=verbose)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", ClipWarning)
+        tables = count(frame, schema, list(cliques))
+    for w in heard:
+        column, clip, _ = str(w.message).partition(": clipped ")
+        warnings.warn(f"{column}: values outside the public bounds were clipped to them." if clip else w.message, w.category, stacklevel=4)
+    return tables
+
+
 class Desk:
     "Exact tables that leave only through a charged choice or with charged noise."
 
@@ -53,9 +66,9 @@ class Desk:
         verbose: bool = False,  # a progress bar while counting, unless it would show a private n
     ):
         self.schema, self.ledger, self.seeded, self._random = schema, ledger, seed is not None, _generator(seed, ledger, call=2)
-        self._tables = count(frame, schema, list(cliques), verbose=verbose and ledger.neighbors == "replace")
+        self._tables = _count_for(ledger, frame, schema, cliques, verbose)
         n = int(next(iter(self._tables.values())).sum())
-        _check_rows(n)
+        if n < 2: raise ValueError("The table has fewer than two rows: give at least two, because nobody can hide alone.")
         check_delta(ledger.budget, n, ledger.neighbors)
         self._uncovered, self.total = _uncovered(schema, ledger), n if ledger.neighbors == "replace" else None
 
@@ -367,9 +380,9 @@ def _unknown(shares: Mapping, public: Mapping) -> dict:  # clique -> share
     return left
 
 
-def _public_facts(public: Mapping, total: int | None, sigma: float) -> list[Measurement]:
-    "Public tables in the form of measurements, for the generator of the rounds; none when the number of rows is private."
-    return [] if total is None else [Measurement(c, np.rint(total * np.asarray(t)).astype(np.int64), sigma, total) for c, t in public.items()]
+def _public_facts(public: Mapping, total: int | None) -> list[Measurement]:
+    "Public tables as measurements whose only noise is the rounding to whole counts, for the generator of the rounds; none when the number of rows is private."
+    return [] if total is None else [Measurement(c, np.rint(total * np.asarray(t)).astype(np.int64), 12**-0.5, total) for c, t in public.items()]
 
 
 def _cloud(seed) -> Cloud:
@@ -405,7 +418,7 @@ def select_mwem(
     price, sigma = _given(choice.epsilon), _given(noise.sigma)
     _check_noise({"a round": 1 / rounds}, np.array([sigma]), 2**20 if seed is not None else 2**40)
     desk, done = Desk(frame, schema, cliques, account, seed, verbose), []
-    measured = facts = _public_facts(public, desk.total, sigma)
+    measured = facts = _public_facts(public, desk.total)
     for _ in tqdm(range(rounds), desc="mwem", disable=not verbose):
         model, total = _model(generator, measured, schema, cliques), _rows_of(measured, desk)
         score = lambda clique, counts, model=model, total=total: l1_error(counts, model[clique], total)
@@ -486,17 +499,13 @@ def select_aim(
     verbose: bool = False,  # progress bar
 ) -> Selection:
     "AIM: measure what the workload needs most, with noise that adapts."
-    weights, generator = _unknown(candidate_weights(_unknown(_candidates(workload, schema), public)), public), _cloud(seed) if generator is None else generator
-    ones = [c for c in weights if len(c) == 1]
-    rounds = 16 * len({name for c in weights for name in c}) if rounds is None else rounds
-    _check_adaptive(generator, rounds, len(ones) + 1, alpha, max_size_mb, schema)
-    if hasattr(generator, "size_mb") and (size := generator.size_mb(ones, schema)) > max_size_mb:
-        raise ValueError(f"max_size_mb={max_size_mb!r} is too small: the single columns alone need {size:.3g} megabytes, so allow more or use fewer levels.")
+    generator = _cloud(seed) if generator is None else generator
+    weights, ones, rounds = _aim_candidates(workload, schema, public, generator, rounds, alpha, max_size_mb)
     account = _account(budget, ledger, neighbors, seed, adaptive=True)
     pace = _Pace(_rho_of(budget, account), alpha, rounds, SENSITIVITY[neighbors])
     _check_noise({"a round": 1 / rounds}, np.array([pace.sigma]), 2**20 if seed is not None else 2**40)
     desk = Desk(frame, schema, list(weights), account, seed, verbose)
-    facts, done = _public_facts(public, desk.total, pace.sigma), []
+    facts, done = _public_facts(public, desk.total), []
     measured = facts + (desk.measure(ones, pace.sigma) if ones else [])
     pace.used = len(ones) * pace.table()
     model = _model(generator, measured, schema, list(weights))
@@ -509,6 +518,17 @@ def select_aim(
     return Selection(measured[len(facts):], account, tuple(done))
 
 # %% ../nbs/08_selection.ipynb #c069
+def _aim_candidates(workload, schema: Schema, public: Mapping, generator, rounds: int | None, alpha, max_size_mb) -> tuple[dict, list, int]:
+    "Candidates with their weights, the single columns among them, and T; raises when an option makes no sense."
+    weights = _unknown(candidate_weights(_unknown(_candidates(workload, schema), public)), public)
+    ones = [c for c in weights if len(c) == 1]
+    rounds = 16 * len({name for c in weights for name in c}) if rounds is None else rounds
+    _check_adaptive(generator, rounds, len(ones) + 1, alpha, max_size_mb, schema)
+    if hasattr(generator, "size_mb") and (size := generator.size_mb(ones, schema)) > max_size_mb:
+        raise ValueError(f"max_size_mb={max_size_mb!r} is too small: the single columns alone need {size:.3g} megabytes, so allow more or use fewer levels.")
+    return weights, ones, rounds
+
+
 def _aim_round(desk: Desk, generator, measured: list, model: dict, weights: dict, pace: _Pace, max_size_mb: float) -> Round:
     "Choose one candidate and measure it; the measurement is added to the list."
     total, limit = _rows_of(measured, desk), max_size_mb * pace.used / pace.rho
@@ -527,7 +547,7 @@ def _learn(generator, measured: list, old: dict, schema, pace: _Pace) -> dict:
     if change <= expected_noise(pace.sigma, picked.counts.size): pace.anneal()
     return model
 
-# %% ../nbs/08_selection.ipynb #c077
+# %% ../nbs/08_selection.ipynb #c079
 SELECTORS: dict[str, Callable[..., Selection]] = {"mst": select_mst, "aim": select_aim, "mwem": select_mwem}
 
 

@@ -5,7 +5,6 @@
 # %% ../nbs/13b_speed.ipynb #c003
 from __future__ import annotations
 import argparse, contextlib, itertools, json, os, platform, re, subprocess, sys, tempfile, time, warnings
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 import numba
@@ -304,8 +303,9 @@ def machine() -> dict: # the record
     "What the run ran on."
     model = ""
     with contextlib.suppress(OSError, IndexError): model = re.findall(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())[0]
-    used = {name: metadata.version(name) for name in ("torch", "numpy", "numba")}
-    return dict(part="machine", processor=model or platform.machine(), cores=os.cpu_count(), system=platform.system(), python=platform.python_version(), **used,
+    from privpgd.experiments import versions           # not above: every measured process would pay for its import
+    used = {name: versions()[name] for name in ("python", "torch", "numpy", "numba", "source")}
+    return dict(part="machine", processor=model or platform.machine(), cores=os.cpu_count(), system=platform.system(), **used,
                 load=[round(v, 1) for v in os.getloadavg()] if hasattr(os, "getloadavg") else None, date=time.strftime("%Y-%m-%d"))
 
 def growth_plan(quick: bool = False) -> list: # arguments of `growth_point`, with the axis
@@ -346,8 +346,10 @@ def run(names: list, # parts
     records, what = [], what or parts()
     for name in names:
         if name not in what: raise ValueError(f"There is no part named {name!r}: choose from {', '.join(what)}.")
-    for record in itertools.chain([machine()], *(what[name]() for name in names)):
-        records.append(record | {"load": round(os.getloadavg()[0], 1)} if hasattr(os, "getloadavg") and record["part"] != "machine" else record)
+    here = machine()
+    for record in itertools.chain([here], *(what[name]() for name in names)):
+        load = {"load": round(os.getloadavg()[0], 1)} if hasattr(os, "getloadavg") and record is not here else {}
+        records.append(record | load | {"source": here["source"]})
         line = json.dumps(records[-1], default=float)
         print(line if len(line) < 400 else line[:400] + " …", flush=True)
         if out:
@@ -356,11 +358,11 @@ def run(names: list, # parts
 
 # %% ../nbs/13b_speed.ipynb #c039
 def read_speed(path) -> list: # records
-    "The records of a file; of each measurement the last one counts."
+    "The records of a file; of each measurement the last one counts, and every machine line stays."
     keys, last = ("part", "dataset", "threads", "process", "axis", "rows", "columns", "particles", "setting", "table", "balanced", "blas"), {}
-    for line in Path(path).read_text().splitlines():
+    for number, line in enumerate(Path(path).read_text().splitlines()):
         record = json.loads(line)
-        last[tuple(str(record.get(k)) for k in keys)] = record
+        last[number if record["part"] == "machine" else tuple(str(record.get(k)) for k in keys)] = record
     return list(last.values())
 
 def main(argv: list | None = None) -> None:
@@ -430,15 +432,22 @@ def _check_walk(records: list) -> list:
     return out
 
 # %% ../nbs/13b_speed.ipynb #c045
+def _growing(record: dict, axis: str) -> dict: # what -> seconds
+    "The times whose growth along an axis is judged; with more rows only counting may take longer."
+    seconds = record["seconds"]
+    if axis == "rows": return {"everything after counting": seconds["total"] - seconds["measure"]}
+    return {what: seconds[phase] for phase, what in (("total", "everything"), ("refine", "refinement"), ("epoch", "an epoch of descent")) if phase in seconds}
+
 def _check_growth(records: list) -> list:
     "First and second start, growth, memory."
     out, start = [], {(r["dataset"], r["process"]): r["since_launch"] for r in records if r["part"] == "start"}
     for name in dict.fromkeys(d for d, _ in start):
         out.append(_row(f"{name}, second process over the first (compiled code is cached)", start[name, "second"] / start[name, "first"], .8, least=False))
-    for axis, phases, target in (("particles", "everything", 1.15), ("marginals", "everything", 1.15), ("rows", "everything after counting", .15)):
-        last = sorted((r for r in records if r["part"] == "growth" and r.get("axis") == axis), key=lambda r: r[axis])[-2:]
-        seconds = [r["seconds"]["total"] - (r["seconds"]["measure"] if axis == "rows" else 0) for r in last]
-        if len(last) > 1: out.append(_row(f"growth of {phases} with {axis}, exponent", exponent([r[axis] for r in last], seconds), target, least=False))
+    for axis, target in (("particles", 1.15), ("marginals", 1.15), ("rows", .15)):
+        points = sorted((r for r in records if r["part"] == "growth" and r.get("axis") == axis), key=lambda r: r[axis])
+        for what in _growing(points[-1], axis) if len(points) > 1 else ():
+            for where, some in (("over the whole range", points), ("between the two largest", points[-2:])):
+                out.append(_row(f"growth of {what} with {axis}, exponent {where}", exponent([r[axis] for r in some], [_growing(r, axis)[what] for r in some]), target, least=False))
     for r in (r for r in records if r["part"] == "million"):
         out.append(_row(f"{r['particles']:,} particles in {r['columns']} columns, peak memory", max(r["peak_mb"], r["peak_mb_descent"]) / 1024, 8, least=False, unit=" GiB"))
     return out
