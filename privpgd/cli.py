@@ -601,7 +601,8 @@ def bench_command(args: argparse.Namespace) -> None:
     try: numbers = [float(e) for e in args.epsilons.split(",")]
     except ValueError: raise ValueError(f"--epsilons {args.epsilons} are not numbers: write them as in 2.5,1.0.") from None
     from privpgd.experiments import run_grid, summary
-    results = run_grid(_names(args.datasets), _names(args.methods), numbers, args.seeds, args.out, delta=args.delta, n_jobs=args.jobs, verbose=not args.quiet)
+    with contextlib.redirect_stdout(sys.stderr):  # progress is not the result
+        results = run_grid(_names(args.datasets), _names(args.methods), numbers, args.seeds, args.out, delta=args.delta, n_jobs=args.jobs, verbose=not args.quiet)
     means = summary(results)
     talk.say(f"{bench_text(means)}\n\none line a run: {args.out}")
     flat = means.set_axis(["_".join(key) for key in means.columns], axis=1).reset_index()
@@ -780,6 +781,7 @@ def make_parser() -> argparse.ArgumentParser:
 # %% ../nbs/15_cli.ipynb #c056
 def _spent_words(args: argparse.Namespace) -> str:
     "What an interrupted command has spent and written."
+    if args.run is bench_command: return f"each finished run has its line in {args.out}, and the same command goes on from there"
     ledger, files = getattr(args, "ledger", None), [str(path) for path in args.written if str(path) != "-"]
     done = f"finished files: {', '.join(files)}" if files else "no file was written"
     if "-" in args.written: done += ", part of the output has left this process"

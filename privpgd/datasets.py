@@ -149,7 +149,7 @@ def _read_acs(name: str, entry: dict, download: bool = True) -> pd.DataFrame:
     features, label, _ = problem.df_to_pandas(raw)
     return features.astype(float).assign(**{problem.target: label.iloc[:, 0].astype(int).to_numpy()})
 
-# %% ../nbs/11_datasets.ipynb #c034
+# %% ../nbs/11_datasets.ipynb #c036
 def _read_openml(name: str, entry: dict, download: bool = True) -> pd.DataFrame:
     "The OpenML table by the paper's protocol: rows with missing values dropped, then the first column."
     frame, number, reason = _local(name), entry["openml_id"], ""
@@ -164,14 +164,14 @@ def _read_openml(name: str, entry: dict, download: bool = True) -> pd.DataFrame:
         raise DatasetError(f"{name} is not on this machine and could not be downloaded{reason}: get https://www.openml.org/d/{number} and put it, with all its columns, in {data_dir() / (name + '.csv')}.")
     return frame.dropna().iloc[:, 1:]
 
-# %% ../nbs/11_datasets.ipynb #c043
+# %% ../nbs/11_datasets.ipynb #c045
 def _read_file(name: str, entry: dict) -> pd.DataFrame:
     "A table that only the data folder can give."
     frame = _local(name)
     if frame is None: raise DatasetError(f"{name} has no download: put the table ({entry['source']}) in {data_dir() / (name + '.parquet')}.")
     return frame
 
-# %% ../nbs/11_datasets.ipynb #c046
+# %% ../nbs/11_datasets.ipynb #c048
 def _read_toy(name: str, entry: dict, seed: int = 0) -> pd.DataFrame:
     "Simulated points in the plane, and which of two shapes they belong to."
     from sklearn.datasets import make_circles, make_moons
@@ -180,7 +180,7 @@ def _read_toy(name: str, entry: dict, seed: int = 0) -> pd.DataFrame:
     points, label = make()
     return pd.DataFrame({"x": points[:, 0], "y": points[:, 1], entry["target"]: label})
 
-# %% ../nbs/11_datasets.ipynb #c049
+# %% ../nbs/11_datasets.ipynb #c051
 def _plain(text: str) -> str: return re.sub(r"[^a-z0-9]", "", str(text).lower())
 
 def _as_number(values: pd.Series, spec: dict) -> pd.Series:
@@ -205,7 +205,7 @@ def _conform(frame: pd.DataFrame, entry: dict, name: str) -> pd.DataFrame:
         out[spec["name"]] = values
     return pd.DataFrame(out).reset_index(drop=True)
 
-# %% ../nbs/11_datasets.ipynb #c052
+# %% ../nbs/11_datasets.ipynb #c054
 def paper_schema(
     frame: pd.DataFrame,  # the whole table, before the split
     declared: Schema,  # gives the columns that are not numeric, and which are integers
@@ -223,7 +223,7 @@ def paper_schema(
     warnings.warn("bounds='data' reads the minimum and the maximum of every numeric column from the rows, without noise: for experiments on public tables, not for a release.", PrivacyWarning, stacklevel=3)
     return Schema(tuple(columns))
 
-# %% ../nbs/11_datasets.ipynb #c055
+# %% ../nbs/11_datasets.ipynb #c057
 def _split(frame: pd.DataFrame, groups=None) -> tuple[pd.DataFrame, pd.DataFrame]:
     "80 percent and 20 percent of the rows, or of the groups, as scikit-learn's splitters draw them with random_state=42."
     group = np.arange(len(frame)) if groups is None else np.unique(groups, return_inverse=True)[1]
@@ -232,7 +232,7 @@ def _split(frame: pd.DataFrame, groups=None) -> tuple[pd.DataFrame, pd.DataFrame
     else: inside = np.isin(group, order[:held]); train, test = np.flatnonzero(~inside), np.flatnonzero(inside)
     return frame.iloc[train].reset_index(drop=True), frame.iloc[test].reset_index(drop=True)
 
-# %% ../nbs/11_datasets.ipynb #c059
+# %% ../nbs/11_datasets.ipynb #c061
 def load_dataset(
     name: str = "randhie",  # see `list_datasets()`
     bounds: str = "declared",  # "declared": the written schema; "data": the paper's protocol, which reads minima and maxima
@@ -255,7 +255,7 @@ def load_dataset(
     said = {k: entry[k] for k in ("target", "task", "source", "citation", "licence", "unit")}
     return Data(name=name, train=train, test=test, schema=schema, bounds=entry["bounds"] if bounds == "declared" else "read from the data", **said)
 
-# %% ../nbs/11_datasets.ipynb #c076
+# %% ../nbs/11_datasets.ipynb #c078
 def paper_results() -> pd.DataFrame:  # epsilon, dataset, method, downstream, downstream_nonprivate, covariance, counting, thresholding, sw1, l1
     "The errors that the paper reports: 156 rows."
     return pd.read_csv(Path(__file__).parent / "data" / "paper_results.csv")
