@@ -44,7 +44,7 @@ def _csv_options(content: bytes, schema: Any) -> dict:
     "How to read a CSV file so that text stays text."
     import pandas as pd
     from privpgd.sources import _GONE, _separator  # the words that mean a missing value and the marks between values: one list for all
-    options: dict = dict(sep=_separator(content[:100_000].split(b"\n", 1)[0].decode("utf-8-sig", "replace")), encoding="utf-8-sig", skipinitialspace=True, low_memory=False, keep_default_na=False, na_values=sorted(_GONE))
+    options: dict = dict(sep=_separator(content[:100_000].split(b"\n", 1)[0].decode("utf-8-sig", "replace")), encoding="utf-8-sig", skipinitialspace=True, low_memory=False, keep_default_na=False, na_values=sorted(_GONE), index_col=False)
     if schema is None:
         first = pd.read_csv(io.BytesIO(content), nrows=10_000, dtype=str, **options)
         zeros = [name for name in first if first[name].str.fullmatch(r"0\d+").any()]
@@ -62,7 +62,10 @@ def read_table(path: Any, schema: Any = None):
     except (OSError, EOFError) as error: raise ValueError(f"{name} cannot be read ({error}): check the file.") from None
     if content[:4] == b"PK\x03\x04": raise ValueError(f"{name} is a spreadsheet or a zip file: save the table as CSV or Parquet.")
     parquet = content[:4] == b"PAR1"
-    try: frame = pd.read_parquet(io.BytesIO(content)) if parquet else pd.read_csv(io.BytesIO(content), **_csv_options(content, schema))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # more values than names: columns would be lost
+            frame = pd.read_parquet(io.BytesIO(content)) if parquet else pd.read_csv(io.BytesIO(content), **_csv_options(content, schema))
     except UnicodeDecodeError: raise ValueError(f"{name} is not written in UTF-8: convert it first, for example with iconv -f latin1 -t utf-8.") from None
     except Exception as error: raise ValueError(f"{name} cannot be read as {'Parquet' if parquet else 'CSV'} ({' '.join(str(error).split())}): check the file.") from None
     if not len(frame): raise ValueError(f"{name} holds no rows: give a table with at least two.")

@@ -390,6 +390,7 @@ def not_above(a: Statistic, b: Statistic, weight: float = 1., **options) -> Boun
     "Ask one statistic not to be larger than another."
     return Bound(Difference(a, b), high=0., weight=weight, **options)
 
+# %% ../nbs/06b_penalties.ipynb #c043
 @dataclass(frozen=True)
 class Avoid(Wish):
     "The paper's protection: a statistic is pushed away from a value, by scale / (floor + difference squared)."
@@ -412,7 +413,7 @@ def avoid(statistic: Statistic, value: float, weight: float = 1., **options) -> 
     "Ask a statistic to stay away from a value, such as the true one."
     return Avoid(statistic, value, weight, **options)
 
-# %% ../nbs/06b_penalties.ipynb #c045
+# %% ../nbs/06b_penalties.ipynb #c046
 def dither(particles: np.ndarray, # (m, D) particles in the unit cube
            lens: Lens,            # what is known of the columns
            seed=None,             # int, numpy Generator or None
@@ -425,7 +426,7 @@ def dither(particles: np.ndarray, # (m, D) particles in the unit cube
         out[:, j] = np.minimum((rng.random((len(edge), 1)) * edge[:, -1:] >= edge).sum(1), edge.shape[1] - 1)
     return out
 
-# %% ../nbs/06b_penalties.ipynb #c048
+# %% ../nbs/06b_penalties.ipynb #c049
 def _kappa(penalty: Callable, codes: np.ndarray, embedding: Embedding, tables: dict) -> float:
     "A multiplier for which the penalty's slope is about as large as what one row gains in its tables."
     z = torch.as_tensor(embedding.embed(codes)).requires_grad_(True)
@@ -458,7 +459,7 @@ def settle(codes: np.ndarray,       # (m, d) integer codes, such as nearest cent
         kappa = kappa * np.where(now > limits, 3., .6)
     return best[2]
 
-# %% ../nbs/06b_penalties.ipynb #c052
+# %% ../nbs/06b_penalties.ipynb #c053
 def _equation(bound: Bound, view: View) -> Bound:
     "A bound that is broken, as an equation at the side that it breaks; else the bound."
     s = float(bound.statistic(view))

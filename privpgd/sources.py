@@ -104,6 +104,7 @@ def _expand(path: str) -> tuple[Path, list[Path]]:
         return Path(path), found
     if os.path.exists(path): return Path(path).parent, [Path(path)]
     found = [Path(p) for p in sorted(glob.glob(path, recursive=True)) if os.path.isfile(p)]
+    if not found and re.match(r"\s*(select|from|with)\s", path, re.IGNORECASE): raise SourceError("A query needs its database: give the pair (connection, query).")
     if not found: raise SourceError(f"There is no file {path}: check the path" + (" or the glob." if glob.has_magic(path) else "."))
     return Path(*itertools.takewhile(lambda part: not glob.has_magic(part), Path(path).parts)), found
 
@@ -261,9 +262,9 @@ def _relation(source: Any) -> Any:
     if not isinstance(source, tuple | list): return source
     connection, query = source
     if type(connection).__name__ != "DuckDBPyConnection": return None
-    relation = connection.sql(query)
-    if relation is None: raise SourceError("The query gives no table: write one that selects rows.")
-    return relation
+    if [s.type.name for s in connection.extract_statements(query)] != ["SELECT"]:  # before it runs: others change the database
+        raise SourceError("The query gives no table: write one statement that selects rows.")
+    return connection.sql(query)
 
 def _from_relation(relation: Any, names: list[str], size: int) -> Iterator[pa.Table]:
     "Pieces of a DuckDB relation."
@@ -526,15 +527,22 @@ def _write_csv(chunks: Iterable[pd.DataFrame], path: Path, schema: Schema | None
     return rows
 
 # %% ../nbs/01b_sources.ipynb #c075
+def _in_pandas(table: Any) -> pd.DataFrame:
+    "A table of any kind that `to_kind` makes, in pandas."
+    if isinstance(table, pd.DataFrame): return table
+    for way in ("toPandas", "compute", "collect", "to_pandas", "df"):  # of pyspark, dask, polars (lazy), polars and pyarrow, duckdb
+        if hasattr(table, way): return _in_pandas(getattr(table, way)())
+    raise SourceError(f"A {type(table).__name__} is not a table that can be written: give pandas, polars, pyarrow, duckdb, dask or pyspark.")
+
 def write_rows(
-    chunks: Iterable[pd.DataFrame],  # tables with the same columns, one after the other
+    chunks: Iterable[Any],  # tables of any kind with the same columns, one after the other
     path: str | os.PathLike,  # a name that ends in .parquet, .csv or .csv.gz
     schema: Schema | None = None,  # their schema, which knows what is stored as days (Parquet)
 ) -> int:  # rows written
     "Write a table in chunks, all of it or nothing: the file appears when it is complete."
     path, kind = Path(path), _format(Path(path))
     if kind is None: raise SourceError(f"{path} is not named like a file that can be written: use .parquet, .csv or .csv.gz.")
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part, chunks = path.with_name(f".{path.name}.{os.getpid()}.part"), map(_in_pandas, chunks)
     try:
         rows = _write_parquet(chunks, part, schema) if kind == "parquet" else _write_csv(chunks, part, schema, path.name.lower().endswith(".gz"))
         if not rows: raise SourceError(f"There is no row to write to {path}.")

@@ -230,8 +230,10 @@ class _Pages:
     "Before and after a fit."
     epsilon: float; delta: float; preset: str; select: Any; n_particles: int; neighbors: str  # as `PrivPGD` has them
 
-    def plan(self, frame_or_n, schema: Schema):
+    def plan(self, frame_or_n, schema: Schema | None = None):
         "What `fit` would measure, and how well, from public facts and the number of rows; nothing is spent."
+        schema = getattr(self, "schema_", None) if schema is None else schema
+        if schema is None: raise ValueError("plan needs the schema, too: plan(table, schema), as fit does.")
         known = isinstance(frame_or_n, (int, np.integer))
         if not known and self.neighbors == "add-remove": raise ValueError("neighbors='add-remove' keeps the number of rows private: give plan a public guess of it instead of the table.")
         n = frame_or_n if known else count_rows(frame_or_n, schema)
@@ -285,7 +287,8 @@ class PrivPGD(_Pages, BaseEstimator):
 def fit_model(model: PrivPGD, frame: Any, schema: Schema, ledger: Ledger | None = None) -> PrivPGD:
     "Check everything, spend the budget once, then post-process."
     budget = check_arguments(model, schema)
-    wants, schema_ = requirements(model, schema), schema.with_dtypes(frame)
+    schema_ = schema.with_dtypes(frame)
+    wants = requirements(model, schema_)
     workload = private_part(default_workload(schema, model.preset) if model.select is None else model.select, schema, wants)
     check_memory(schema, preset=model.preset, select=workload, n_particles=model.n_particles)  # before a row is read
     for name in [name for name in vars(model) if name.endswith("_")]: delattr(model, name)
@@ -300,7 +303,7 @@ def fit_model(model: PrivPGD, frame: Any, schema: Schema, ledger: Ledger | None 
     model.schema_, model.measurements_, model.history_ = schema_, measurements, made.history
     model.tables_, model.particles_, model.codes_, model.placed_ = made.tables, made.particles, made.codes, made.placed
     plain = model.select is None or isinstance(model.select, (str, int))
-    model.settings_ = {k: v for k, v in model.get_params().items() if k not in ("penalties", "constraints") and (k != "select" or plain)}
+    model.settings_ = {k: v.item() if isinstance(v, np.generic) else v for k, v in model.get_params().items() if k not in ("penalties", "constraints") and (k != "select" or plain)}
     return model
 
 # %% ../nbs/09_synthesizer.ipynb #c039
