@@ -436,7 +436,8 @@ def possible(facts: Sequence,       # rules, bounds and public tables
     bounds = -kinds[:, len(tables):].T
     ask = vstack([csr_array(bounds), *(m for m, _, _ in margins), *(-m for m, _, _ in margins)])
     limit = np.concatenate([np.zeros(len(bounds)), *(t + s for _, t, s in margins), *(s - t for _, t, s in margins)])
-    return linprog(np.zeros(len(kinds)), A_ub=ask, b_ub=limit, A_eq=np.ones((1, len(kinds))), b_eq=[1.], method="highs").status != 2
+    status = lambda method: linprog(np.zeros(len(kinds)), A_ub=ask, b_ub=limit, A_eq=np.ones((1, len(kinds))), b_eq=[1.], method=method).status
+    return (first if (first := status("highs")) in (0, 2) else status("highs-ipm")) != 2             # the simplex method may give up; the other one then tells
 
 # %% ../nbs/07_constraints.ipynb #c050
 def check_together(facts: Sequence, lens: Lens, shown: Sequence = (), held: Sequence = (), most: float = 1e5) -> None: # shown: facts that connect no columns; most: cells of one linear program
