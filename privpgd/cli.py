@@ -85,7 +85,7 @@ def keep_columns(frame: Any, schema: Any) -> tuple[Any, list]:  # the table, and
     _open(kept, schema.names, rows=False)
     return kept, extra
 
-# %% ../nbs/15_cli.ipynb #c010
+# %% ../nbs/15_cli.ipynb #c011
 LARGE = 300_000_000  # bytes from which a file is counted in pieces
 
 def _in_pieces(path: Any) -> bool:
@@ -114,7 +114,7 @@ def read_schema(path: Any):
     try: return Schema.load(path)
     except ValueError as error: raise ValueError(f"{path}: {error}") from None
 
-# %% ../nbs/15_cli.ipynb #c013
+# %% ../nbs/15_cli.ipynb #c014
 def _is_parquet(path: Any) -> bool: return str(path).lower().endswith((".parquet", ".pq"))
 
 def _is_pipe(path: Any) -> bool:
@@ -149,7 +149,7 @@ def write_text(text: str, path: Any) -> None:
     if str(path) == "-": print(text, end="", flush=True)
     else: write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
 
-# %% ../nbs/15_cli.ipynb #c016
+# %% ../nbs/15_cli.ipynb #c017
 def check_output(path: Any, table: bool = False) -> None:
     "Refuse a place that cannot be written to, before anything is spent."
     from privpgd.sources import _format
@@ -183,7 +183,7 @@ def check_apart(outputs: dict, inputs: dict) -> None:  # words -> path
                 raise ValueError(f"{words} {path} lies in the folder that is {what}, and would be read with it the next time: give another place.")
         taken.append((words, path))
 
-# %% ../nbs/15_cli.ipynb #c019
+# %% ../nbs/15_cli.ipynb #c020
 def _put(args: argparse.Namespace, path: Any, write: Callable) -> None:
     "Write one output and note it: a file when it is complete, the standard output or a pipe before its first byte."
     args.writing = str(path)
@@ -211,7 +211,7 @@ class Talk:
         "A result for machines."
         if self.json: print(json.dumps(facts, ensure_ascii=False, indent=1, default=str), flush=True)
 
-# %% ../nbs/15_cli.ipynb #c022
+# %% ../nbs/15_cli.ipynb #c023
 def round_outward(low: float, high: float, whole: bool = False) -> tuple[float, float]:
     "Bounds of a few digits that hold the given ones."
     if whole and high - low <= 20: return low, high
@@ -233,7 +233,7 @@ def _outward(column: Any) -> Any:
     later = {"YS": pd.DateOffset(years=1), "MS": pd.DateOffset(months=1), "D": pd.DateOffset(days=1)}[unit]
     return dataclasses.replace(column, low=low.isoformat(), high=(high + later).isoformat())
 
-# %% ../nbs/15_cli.ipynb #c024
+# %% ../nbs/15_cli.ipynb #c025
 @dataclasses.dataclass(frozen=True)
 class Guess:
     "What a draft says of one column."
@@ -267,7 +267,7 @@ def _identifier(name: str, known: Any, numeric: bool) -> str | None:
     whole = bool((known % 1 == 0).all())
     return f"{u:,} different whole numbers in {n:,} rows" if whole and (named or known.max() - known.min() < 1.5 * n) else None
 
-# %% ../nbs/15_cli.ipynb #c026
+# %% ../nbs/15_cli.ipynb #c027
 def _draft_text(name: str, known: Any, missing: bool, most: int) -> Guess:
     "A guess for a column of texts."
     from privpgd.schema import Categorical
@@ -291,7 +291,7 @@ def _draft_number(column: Any, known: Any) -> str:
         why += f"; 99 of 100 lie below {high:.3g}: a lower public bound, or edges as bins, would keep more detail"
     return why
 
-# %% ../nbs/15_cli.ipynb #c027
+# %% ../nbs/15_cli.ipynb #c028
 def draft_column(
     values: Any,  # pandas series
     bins: int = 32,  # of numbers and dates
@@ -315,7 +315,7 @@ def draft_column(
     else: guess = Guess(name, column, {"Boolean": "true and false"}.get(type(column).__name__, f"{column.size} value(s)"))
     return dataclasses.replace(guess, why=guess.why + "; some are missing") if missing and guess.column is not None else guess
 
-# %% ../nbs/15_cli.ipynb #c031
+# %% ../nbs/15_cli.ipynb #c032
 def _declare(schema: Any, names: list[str]) -> Any:
     "The schema with the facts of some columns confirmed as public."
     from privpgd.schema import Schema
@@ -351,7 +351,7 @@ def _draft(args: argparse.Namespace) -> tuple[Any, list]:
         warnings.simplefilter("ignore")
         return Schema(tuple(columns)).with_dtypes(frame[[c.name for c in columns]]), guesses
 
-# %% ../nbs/15_cli.ipynb #c032
+# %% ../nbs/15_cli.ipynb #c033
 def _says(column: Any) -> str:
     "Bounds or levels, short."
     facts = f"{column.low} to {column.high}" if hasattr(column, "low") else " | ".join(map(str, column.levels[:5])) + (" | …" if len(column.levels) > 5 else "")
@@ -366,7 +366,7 @@ def draft_text(schema: Any, guesses: list, width: int = 80) -> str:
         lines += [textwrap.fill(head, width, subsequent_indent=" " * (wide + 4)), textwrap.fill(g.why, width, initial_indent=" " * (wide + 4), subsequent_indent=" " * (wide + 4))]
     return "\n".join(lines)
 
-# %% ../nbs/15_cli.ipynb #c033
+# %% ../nbs/15_cli.ipynb #c034
 def _next_words(args: argparse.Namespace, read: list) -> str:
     "What to do with a schema."
     file = "schema.json" if args.output == "-" else shlex.quote(args.output)
@@ -400,7 +400,7 @@ def schema_command(args: argparse.Namespace) -> None:
     talk.result(output=args.output, columns=[dict(name=g.name, kind=type(g.column).__name__.lower() if g.column else None, why=g.why) for g in guesses],
                 left_out=[g.name for g in guesses if g.column is None], read_from_data=read)
 
-# %% ../nbs/15_cli.ipynb #c035
+# %% ../nbs/15_cli.ipynb #c036
 _WORDS: tuple[tuple[str, Any], ...] = ((r"select='(\w+)' or '(\w+)'", r"--select \1 or \2"), (r"\bin select\b", "in --select"), (r"\bneighbors ?= ?['\"]?([\w-]+)['\"]?", r"--neighbors \1"),
           (r"\bselect=('?)([\w:,]+)\1", r"--select \2"), (r"^k=(\d+)", r"--select \1"), (r"use None, ", "use "), (r"a list of cliques,? or a dict \S+.*?(?=\.$|$)", "or marginals such as age:income,age:job"),
           (r"\bn_particles ?= ?", "--particles "), (r"\b(epsilon|delta|epochs|seed)=", r"--\1 "), (r"^(epsilon|delta) = ", r"--\1 "), (r"^n=", "--rows "), (r"^target is ", "--target is "), (r"leave it at None", "leave it out"),
@@ -441,7 +441,7 @@ def plan_command(args: argparse.Namespace) -> None:
     talk.result(**json.loads(made.to_json()))
     made.check()
 
-# %% ../nbs/15_cli.ipynb #c038
+# %% ../nbs/15_cli.ipynb #c039
 def _model(args: argparse.Namespace, schema: Any):
     "The synthesizer that the options describe."
     from privpgd.synthesizer import PrivPGD
@@ -465,7 +465,7 @@ def _written(talk: Talk, args: argparse.Namespace, **facts: Any) -> None:
     if files: talk.say("\n" + textwrap.fill(f"wrote {', '.join(files)}", 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
     talk.result(files=files, ledger=json.loads(args.ledger.to_json()), **facts)
 
-# %% ../nbs/15_cli.ipynb #c039
+# %% ../nbs/15_cli.ipynb #c040
 def _check_synth(args: argparse.Namespace) -> None:
     "Everything that can be wrong with the places and the numbers of synth."
     check_output(args.output, table=True)
@@ -484,7 +484,7 @@ def how_many(rows: int | None, n: int | None, particles: int) -> tuple[int, str]
     if n is not None and n <= particles: return n, "as many as the table has (another number with -n)"
     return particles, "one for each particle (another number with -n)"
 
-# %% ../nbs/15_cli.ipynb #c040
+# %% ../nbs/15_cli.ipynb #c041
 def _prepare(args: argparse.Namespace, talk: Talk) -> tuple[Any, Any, Any, int]:  # the model, the schema, the table, its number of rows
     "Everything that comes before the noise: read, check, plan."
     _check_synth(args)
@@ -515,7 +515,7 @@ def synth_command(args: argparse.Namespace) -> None:
     talk.say(f"{rows:,} rows, {why}")
     _written(talk, args, rows=rows, private=not read_from_data(model) and not args.ledger.seeded, advice=args.plan.advice)
 
-# %% ../nbs/15_cli.ipynb #c042
+# %% ../nbs/15_cli.ipynb #c043
 def _load(path: Any):
     "A saved model."
     from privpgd.synthesizer import PrivPGD
@@ -550,7 +550,7 @@ def report_command(args: argparse.Namespace) -> None:
     talk.say(textwrap.fill(f"wrote {'the page' if args.output == '-' else args.output}: {words}", 80, subsequent_indent="  "))
     talk.result(files=[args.output], private=private, warnings=warnings_of(model))
 
-# %% ../nbs/15_cli.ipynb #c043
+# %% ../nbs/15_cli.ipynb #c044
 def errors_text(errors: Any, width: int = 80) -> str:
     "Errors for a terminal, each with its meaning."
     from privpgd.report import MEANING
@@ -583,7 +583,7 @@ def sample_command(args: argparse.Namespace) -> None:
     talk.say("no privacy cost: they were drawn from the noisy model, not from the data" + ("" if args.output == "-" else f"\nwrote {args.output}"))
     talk.result(files=[args.output], rows=rows, epsilon_spent=0)
 
-# %% ../nbs/15_cli.ipynb #c045
+# %% ../nbs/15_cli.ipynb #c046
 def bench_text(means: Any, width: int = 80) -> str:
     "The means of a grid for a terminal: a block for each dataset and epsilon, methods side by side."
     blocks = []
@@ -611,7 +611,7 @@ def bench_command(args: argparse.Namespace) -> None:
     flat = means.set_axis(["_".join(key) for key in means.columns], axis=1).reset_index()
     talk.result(folder=args.out, summary=json.loads(flat.to_json(orient="records")))
 
-# %% ../nbs/15_cli.ipynb #c047
+# %% ../nbs/15_cli.ipynb #c048
 def demo_errors(data, model, seed: int = 0):
     "Errors of the model, and of independent columns at the same budget, side by side."
     from privpgd.metrics import evaluate
@@ -639,7 +639,7 @@ def _demo_files(data, model, synth, out: Path, written: list) -> None:
         written.append(out / name)
     plt.close(figure)
 
-# %% ../nbs/15_cli.ipynb #c048
+# %% ../nbs/15_cli.ipynb #c049
 def demo_command(args: argparse.Namespace) -> None:
     "A private copy of the RAND health insurance table, its ledger, its errors, a picture and a report."
     talk, out, args.select, args.neighbors = Talk(args), Path(args.output), None, "replace"
@@ -666,7 +666,7 @@ def demo_command(args: argparse.Namespace) -> None:
                                                                            "model.privpgd": f"for more rows: privpgd sample {shlex.quote(str(out / 'model.privpgd'))} -o more.csv"}.items()))
     talk.step("done")
 
-# %% ../nbs/15_cli.ipynb #c050
+# %% ../nbs/15_cli.ipynb #c051
 class _Usage(Exception):
     "Words that the parser does not understand."
 
@@ -704,7 +704,7 @@ def _schema_option(parser: argparse.ArgumentParser) -> None:
 def _unit_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unit", metavar="WORDS", help="what one row is, said in the report, such as 'one visit; a patient has up to four'")
 
-# %% ../nbs/15_cli.ipynb #c051
+# %% ../nbs/15_cli.ipynb #c052
 def _first_commands(commands) -> None:
     "demo, schema, plan"
     demo = _command(commands, "demo", demo_command, "a private copy of a real table, with its errors, a picture and a report", "privpgd demo", "privpgd demo --epsilon 0.5 -o half")
@@ -725,7 +725,7 @@ def _first_commands(commands) -> None:
     plan.add_argument("--rows", type=int, metavar="N", help="number of rows, instead of a file")
     _budget_options(plan); _method_options(plan)
 
-# %% ../nbs/15_cli.ipynb #c052
+# %% ../nbs/15_cli.ipynb #c053
 def _synth_command(commands) -> None:
     "synth"
     synth = _command(commands, "synth", synth_command, "write a private copy of a file", "privpgd synth data.csv --schema schema.json --epsilon 2.5 --delta 1e-5 \\\n      -o synth.csv --report report.html",
@@ -752,7 +752,7 @@ def _saved_commands(commands) -> None:
     page.add_argument("--title", metavar="WORDS", help="heading of the page")
     _unit_option(page); _task_options(page)
 
-# %% ../nbs/15_cli.ipynb #c053
+# %% ../nbs/15_cli.ipynb #c054
 def _task_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", metavar="FILE", help="real rows that were not used, for the downstream error")
     parser.add_argument("--target", metavar="COLUMN", help="column to predict there")
@@ -781,7 +781,7 @@ def make_parser() -> argparse.ArgumentParser:
     for add in (_first_commands, _synth_command, _saved_commands, _last_commands): add(commands)
     return parser
 
-# %% ../nbs/15_cli.ipynb #c056
+# %% ../nbs/15_cli.ipynb #c057
 def _spent_words(args: argparse.Namespace) -> str:
     "What an interrupted command has spent and written."
     if args.run is bench_command: return f"each finished run has its line in {args.out}, and the same command goes on from there"
@@ -814,7 +814,7 @@ def _hush() -> None:
     except OSError:
         with contextlib.suppress(OSError, ValueError): os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-# %% ../nbs/15_cli.ipynb #c057
+# %% ../nbs/15_cli.ipynb #c058
 _MACHINE = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT, errno.EROFS)  # not the fault of the input
 
 def _failed(args: argparse.Namespace, error: Exception) -> int | None:
@@ -849,5 +849,5 @@ def main(argv: list[str] | None = None) -> int:
             return code
     return 0
 
-# %% ../nbs/15_cli.ipynb #c058
+# %% ../nbs/15_cli.ipynb #c059
 if __name__ == "__main__" and "get_ipython" not in globals(): raise SystemExit(main())

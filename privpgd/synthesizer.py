@@ -323,7 +323,7 @@ def sample_rows(
     for name, values in getattr(model, "placed_", {}).items(): frame[name] = pd.Series(values[rows]).astype(frame[name].dtype)
     return frame
 
-# %% ../nbs/09_synthesizer.ipynb #c075
+# %% ../nbs/09_synthesizer.ipynb #c080
 FORMAT = 1  # version of the file format
 
 def _digest(*parts: bytes) -> str: return hashlib.sha256(b"".join(parts)).hexdigest()
@@ -350,7 +350,7 @@ def save_model(model: PrivPGD, path) -> None:
     finally:
         temporary.unlink(missing_ok=True)
 
-# %% ../nbs/09_synthesizer.ipynb #c076
+# %% ../nbs/09_synthesizer.ipynb #c081
 def _read_members(path) -> tuple[dict, dict]:
     "The two members of a saved model, checked."
     try:
