@@ -35,12 +35,12 @@ __all__ = ['SCHEDULES', 'take_turns', 'use_threads', 'gradient_case', 'time_grad
 def take_turns(candidates: dict, # name -> function without arguments
                repeats: int = 7, # rounds that count
                ) -> dict: # name -> seconds
-    "Least time of each candidate; they run in turns, after one round that does not count."
+    "Least time of each candidate; they run in turns, each after one call that does not count."
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
-    for _ in range(repeats + 1):
+    for _ in range(repeats):
         for name, run in candidates.items():
-            began = time.perf_counter(); run(); seconds[name].append(time.perf_counter() - began)
-    return {name: min(s[1:]) for name, s in seconds.items()}
+            run(); began = time.perf_counter(); run(); seconds[name].append(time.perf_counter() - began)
+    return {name: min(s) for name, s in seconds.items()}
 
 @contextlib.contextmanager
 def use_threads(n: int): # at most the number of cores

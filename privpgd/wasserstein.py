@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 import numpy as np
 import torch
-from numba import njit, prange
+from numba import get_num_threads, njit, prange
 
 # %% ../nbs/04_wasserstein.ipynb #c009
 def _weights(w,      # (n,) weights, or None for equal ones
@@ -307,6 +307,10 @@ def _rows(rows,   # None, (m,) flags, or indices
     if rows.size and not (0 <= rows.min() and rows.max() < m): raise ValueError(f"rows has an index outside of 0..{m-1}.")
     return rows.astype(np.int32).ravel()
 
+def _scale(low, high, bins: int) -> np.ndarray: # (L,) float32
+    "Bins per unit of length; 0 where all particles project to one place, so that all are in bin 0."
+    return np.float32(bins) / np.where(high > low, high - low, np.float32(np.inf))
+
 # %% ../nbs/04_wasserstein.ipynb #c061
 class Workspace:
     "Arrays that are kept between calls, made when they are first needed."
@@ -350,23 +354,53 @@ def _squares(v, n):
     return s
 
 # %% ../nbs/04_wasserstein.ipynb #c067
+_FINE = 16384   # bins of the histogram that tells which particles must be sorted
+
+@njit(cache=True)
+def _bins(v, n, low, scale, bins, out):
+    "Bin of each of the first n projections."
+    for i in range(n): out[i] = min(max(np.int32((v[i] - low) * scale), np.int32(0)), np.int32(bins - 1))
+
+@njit(cache=True)
+def _owners(bins, ends, first, owner):
+    "For each bin, the rank of its first particle, and the cell to which all its particles go, or -1 if a cell ends among them."
+    count, cell, below = np.zeros(len(first), np.int32), 0, 0
+    for b in bins: count[b] += 1
+    for b in range(len(first)):
+        first[b] = below
+        below += count[b]
+        while ends[cell] <= first[b] and cell < len(ends) - 1: cell += 1
+        owner[b] = cell if below <= ends[cell] else -1
+
+@njit(cache=True)
+def _deal(v, bins, ends, first, owner, value):
+    "Subtract from each projection the target point of its rank; only particles of contested bins are sorted."
+    late = np.empty(len(v), np.int32); n = 0
+    for i in range(len(v)):
+        late[n] = i
+        if owner[bins[i]] < 0: n += 1
+        else: v[i] -= value[owner[bins[i]]]
+    done = _radix_sort(v[late[:n]], np.empty(n, np.uint64), np.empty(n, np.uint64))
+    cell, rank, bin = 0, 0, -1
+    for q in range(n):
+        i = late[done[q] & np.uint64(0xffffffff)]
+        if bins[i] != bin: bin = np.int64(bins[i]); rank = first[bin]
+        while ends[cell] <= rank: cell += 1
+        v[i] -= value[cell]; rank += 1
+
+# %% ../nbs/04_wasserstein.ipynb #n001
 @njit(cache=True, parallel=True)
-def _exact_displacements(zt, points, counts, theta, gap):
-    "gap[l, i]: projection of particle i on slice l, minus the target point of the same rank."
+def _exact_displacements(zt, points, counts, theta, low, scale, gap):
+    "gap[l, i]: projection of particle i on slice l, minus the target point of the same rank; each task owns a slice."
     m, k = zt.shape[1], len(points)
     for l in prange(len(theta)):
-        keys, spare, order = np.empty(max(m, k), np.uint64), np.empty(max(m, k), np.uint64), np.empty(k, np.int32)
-        v, value = np.empty(k, np.float32), np.empty(k, np.float32)
-        _sort_slice(points, theta[l], v, keys[:k], spare[:k], order, value)
+        order, v, value, keys, spare = np.empty(k, np.int32), np.empty(k, np.float32), np.empty(k, np.float32), np.empty(k, np.uint64), np.empty(k, np.uint64)
+        _sort_slice(points, theta[l], v, keys, spare, order, value)
+        bins, first, owner, ends = np.empty(m, np.uint16), np.empty(_FINE, np.int32), np.empty(_FINE, np.int32), counts[order].cumsum()
         _project(zt, theta, l, 0, m, gap[l])
-        done = _radix_sort(gap[l], keys[:m], spare[:m])
-        cell, left = 0, counts[order[0]]
-        for r in range(m):
-            while left == 0:
-                cell += 1
-                left = counts[order[cell]]
-            left -= 1
-            gap[l, np.uint32(done[r] & np.uint64(0xffffffff))] -= value[cell]
+        _bins(gap[l], m, low[l], scale[l], _FINE, bins)
+        _owners(bins, ends, first, owner)
+        _deal(gap[l], bins, ends, first, owner, value)
 
 # %% ../nbs/04_wasserstein.ipynb #c069
 @njit(cache=True, parallel=True)
@@ -392,8 +426,8 @@ def exact_gradient(z,         # (m, p) particles, float32; fastest if z.T is con
                    *, rows=None, # flags (m,) or indices of the particles whose gradient is wanted; all if None
                    work: Workspace | None = None, # arrays to use again; the gradient then lives in them
                    ) -> tuple: # loss over the kept rows, (m, p) gradient, zero for the other rows
-    "The gradient of `sort_gradient`, compiled: one sort by counting a slice, and only the cells of the target are sorted."
-    zt, theta, _, _ = _columns(z, theta)
+    "The gradient of `sort_gradient`, compiled; only particles whose rank decides between two cells are sorted."
+    zt, theta, low, high = _columns(z, theta)
     (dim, m), slices = zt.shape, len(theta)
     rows, work = _rows(rows, m), Workspace() if work is None else work
     points, counts = np.ascontiguousarray(points, dtype=np.float64), np.asarray(counts).ravel().astype(np.int64)
@@ -402,7 +436,7 @@ def exact_gradient(z,         # (m, p) particles, float32; fastest if z.T is con
     gap, out = work.array("gap", (slices, m)), work.array("grad", (dim, m))
     loss = work.array("loss", (-(-len(rows) // _BLOCK),), np.float64)
     if len(rows) < m: out[:] = 0
-    _exact_displacements(zt, points, counts, theta, gap)
+    _exact_displacements(zt, points, counts, theta, low, _scale(low, high, _FINE), gap)
     _gather(gap, rows, theta, np.float32(2 / (m * slices)), out, loss)
     return float(loss.sum() / max(len(rows) * slices, 1)), out.T
 
@@ -450,11 +484,6 @@ def _check_quantiles(quantiles,    # (L, size)
     if bins < 1: raise ValueError(f"bins={bins}: the histogram needs at least one bin.")
 
 # %% ../nbs/04_wasserstein.ipynb #c081
-@njit(cache=True)
-def _bins(v, n, low, scale, bins, out):
-    "Bin of each of the first n projections."
-    for i in range(n): out[i] = min(max(np.int32((v[i] - low) * scale), np.int32(0)), np.int32(bins - 1))
-
 @njit(cache=True, parallel=True)
 def _count(zt, theta, low, scale, counts):
     "counts[c, l]: histogram of part c of the particles on slice l."
@@ -539,10 +568,11 @@ def histogram_gradient(z,         # (m, p) particles, float32; fastest if z.T is
     (dim, m), slices = zt.shape, len(theta)
     _check_quantiles(quantiles, slices, bins)
     rows, work = _rows(rows, m), Workspace() if work is None else work
-    counts = work.array("counts", (min(8, -(-m // 32768)), slices, bins), np.int32)
+    parts = min(-(-m // 32768), -(-2 * get_num_threads() // slices))                      # tasks for all threads; the counts do not depend on it
+    counts = work.array("counts", (parts, slices, bins), np.int32)
     place, out = work.array("place", (slices, bins + 1)), work.array("grad", (dim, m))
     loss = work.array("loss", (-(-len(rows) // _BLOCK),), np.float64)
-    scale = np.float32(bins) / np.where(high > low, high - low, np.float32(np.inf))      # all at one place: all in bin 0
+    scale = _scale(low, high, bins)
     _count(zt, theta, low, scale, counts)
     _running_sum(counts, quantiles.shape[1], place)
     if len(rows) < m: out[:], zt = 0, zt[:, rows]
@@ -595,16 +625,17 @@ def histogram_gradient_torch(z: torch.Tensor, # (m, p) particles, on any device
     if not torch.isfinite(high - low).all(): raise ValueError("z holds NaN or infinity; the descent has diverged, lower its step size.")
     scale, key = bins / (high - low).where(high > low, torch.inf), torch.as_tensor(_keys(seed, slices).view(np.int32), device=z.device)
     i = torch.as_tensor(_rows(rows, m), device=z.device)
-    loss, own, few, block = 0., zt if rows is None else zt[:, i], *((1, 2**17) if z.device.type == "cpu" else (slices, m))
-    kept, base = torch.zeros_like(own), i * _WEYL
+    loss, kept, base, few, block = 0., torch.zeros_like(zt[:, :len(i)]), i * _WEYL, *((1, 2**17) if z.device.type == "cpu" else (slices, m))
     with _one_thread(z.device):
         for l in (slice(a, a + few) for a in range(0, slices, few)):
             seen = theta[l], low[l], scale[l], bins
-            h: Any = sum(torch.bincount(_slots(part, *seen)[1].ravel(), minlength=len(theta[l]) * bins) for part in zt.split(block, 1))
+            slots = [_slots(part, *seen) for part in zt.split(block, 1)]
+            h: Any = sum(torch.bincount(slot.ravel(), minlength=len(theta[l]) * bins) for _, slot in slots)
             reach = h.view(-1, bins).double() * (size / m)
             middle, slope = (reach.cumsum(1) - reach / 2).to(z.dtype), (reach * float(_UNIT)).to(z.dtype)
-            for part, number, out in zip(own.split(block, 1), base.split(block), kept.split(block, 1)):
-                gap = _displacements(*_slots(part, *seen), number, key[l], middle, slope, quantiles[l])
+            if rows is not None: slots = list(zip(*(torch.cat(both, 1)[:, i].split(block, 1) for both in zip(*slots))))
+            for slot, number, out in zip(slots, base.split(block), kept.split(block, 1)):
+                gap = _displacements(*slot, number, key[l], middle, slope, quantiles[l])
                 loss += float(gap.square().sum()) / max(len(i) * slices, 1)
                 out.addmm_(theta[l].T, gap)
     grad = kept if rows is None else torch.zeros_like(zt).index_copy_(1, i.long(), kept)
