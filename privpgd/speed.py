@@ -336,7 +336,7 @@ def parts(datasets: tuple = ("diabetes130us", "acs_income_us"), # tables for the
             "start": lambda: itertools.chain.from_iterable(time_start(name, m) for name in datasets),
             "growth": lambda: (grow(**plan) for plan in growth_plan(quick)),
             "loss": lambda: run_loss(datasets, m, epochs, **(dict(torch_limit=2.) if quick else {})),
-            "million": lambda: [grow("million", columns=8 if quick else 40, particles=10_000 if quick else 1_000_000, epochs=1) | dict(part="million")],
+            "million": lambda: (grow("million", **size, epochs=1) | dict(part="million") for size in [dict(columns=8, particles=10_000) if quick else dict(columns=40, particles=1_000_000)]),
             "paper": lambda: (paper_schedule(name, particles=m, epochs=epochs) for name in datasets)}
 
 def run(names: list, # parts
