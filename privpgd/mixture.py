@@ -328,15 +328,15 @@ def shrink_sparse(table,        # noisy shares, any shape
                   noise: float, # standard deviation of the noise in one cell
                   ) -> np.ndarray | None: # posterior mean, the same shape; None if the table is not sparse
     "Posterior mean of each cell under a sparse prior, where that is decisively more likely than a Gaussian one."
-    y, q = np.asarray(table, dtype=np.float64), np.asarray(prior, dtype=np.float64)
+    y, q, best = np.asarray(table, dtype=np.float64), np.asarray(prior, dtype=np.float64), np.empty(0)
     noise = max(noise, 1e-4 * np.abs(y - q).max(), 1e-300)
     _, rival = _tau2(((y - q) / noise).ravel(), (q / q.max()).ravel())
     y, q = (y / noise).ravel(), np.maximum((q / noise).ravel(), 1e-9)
-    need, best = rival + _DECISIVE - .5 * ((y - q)**2).sum(), None
+    need = rival + _DECISIVE - .5 * ((y - q)**2).sum()
     for alpha in _SHAPES:
         mean, log = _sparse_posterior(y, q, alpha)
         if log > need: need, best = log, mean
-        elif best is None: return None
+        elif not len(best): return None
     return (best * noise).reshape(np.shape(table))
 
 # %% ../nbs/05b_mixture.ipynb #c056
