@@ -108,6 +108,7 @@ def _expand(path: str) -> tuple[Path, list[Path]]:
         return Path(path), found
     if os.path.exists(path): return Path(path).parent, [Path(path)]
     found = [Path(p) for p in sorted(glob.glob(path, recursive=True)) if os.path.isfile(p)]
+    if not found and re.match(r"\w+://", path): raise SourceError(f"{path} is an address and not a path: let an engine read it, as in polars.scan_parquet(address) or (duckdb.connect(), \"FROM 'address'\").")
     if not found and re.match(r"\s*(select|from|with)\s", path, re.IGNORECASE): raise SourceError("A query needs its database: give the pair (connection, query).")
     if not found: raise SourceError(f"There is no file {path}: check the path" + (" or the glob." if glob.has_magic(path) else "."))
     return Path(*itertools.takewhile(lambda part: not glob.has_magic(part), Path(path).parts)), found
@@ -493,7 +494,9 @@ def _spark_bar(source: Any, verbose: bool) -> Iterator[None]:
         context.setLocalProperty("spark.jobGroup.id", group)
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
-        try: yield
+        try:
+            yield
+            bar.update((bar.total or bar.n) - bar.n)  # the last tasks ended after the last look
         finally:
             over.set()
             watcher.join()
