@@ -163,7 +163,7 @@ class Tally:
         "The counts of all cliques."
         return {clique: self[clique] for clique in self.columns}
 
-# %% ../nbs/01c_counting.ipynb #n044x31
+# %% ../nbs/01c_counting.ipynb #c029b
 def counting_bytes(
     schema: Schema,  # the public facts
     workload: int | Iterable | Mapping = 2,  # k, a list of cliques, or a dict from clique to weight
@@ -176,7 +176,7 @@ def counting_bytes(
     noisy = 4 * sum(cells.values()) + 100 * max(cells.values()) if noise else 0
     return 8 * (sum(cells.values()) + largest) + 1000 * len(cells) + piece + noisy  # a thousand bytes of names and places for each table
 
-# %% ../nbs/01c_counting.ipynb #n046x33
+# %% ../nbs/01c_counting.ipynb #c029d
 def memory_limit() -> int | None:  # bytes; None where nobody says
     "Memory of this machine, or of the container that we run in."
     try: limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]

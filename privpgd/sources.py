@@ -426,7 +426,7 @@ def _add_partition(partition: pd.DataFrame, schema: str, make: Callable[[], Any]
     return part
 
 
-# %% ../nbs/01b_sources.ipynb #n081x52
+# %% ../nbs/01b_sources.ipynb #c051a
 @contextlib.contextmanager
 def _dask_bar(total: int, verbose: bool) -> Iterator[str | None]:  # the topic under which workers tell that a partition is done
     "A bar that moves with the partitions of a Dask table."
@@ -474,7 +474,7 @@ def _fold_spark(source: Any, schema: Schema, make: Callable[[], Any], verbose: b
     except (AttributeError, NotImplementedError):  # Spark Connect has no RDD: sum on the driver, one part at a time
         return functools.reduce(lambda a, b: _sum_parts([a, b]), (cloudpickle.loads(bytes(row.part)) for row in found.toLocalIterator()))
 
-# %% ../nbs/01b_sources.ipynb #n082x56
+# %% ../nbs/01b_sources.ipynb #c054a
 @contextlib.contextmanager
 def _spark_bar(source: Any, verbose: bool) -> Iterator[None]:
     "A bar that moves with the tasks of the Spark job inside."
@@ -524,9 +524,8 @@ def fold(
     if part.error: raise SchemaError(part.error if public_n else re.sub(r" \(\d+ of \d+\)", "", part.error))
     if not part.rows: raise SchemaError(_EMPTY)
     for name, (clipped, values) in part.clipped.items():
-        column: Any = schema[name]
-        if public_n: _warn_clipped(column, clipped, values, stacklevel)
-        elif clipped: warnings.warn(f"Column {name!r}: values outside the public bounds {column.low} to {column.high} were clipped to them.", ClipWarning, stacklevel=stacklevel)
+        if public_n: _warn_clipped(schema[name], clipped, values, stacklevel)
+        elif clipped: warnings.warn(f"Column {name!r}: values outside the public bounds were clipped to them.", ClipWarning, stacklevel=stacklevel)
     return part
 
 # %% ../nbs/01b_sources.ipynb #c068
