@@ -24,11 +24,15 @@ from .schema import PrivacyWarning, Schema
 _all_ = ["CELL_LIMIT", "GRID", "Tally", "all_kway", "count", "count_codes", "counting_bytes", "noise_threshold", "normalize_workload"]
 
 # %% ../nbs/02_marginals.ipynb #c016
+def _compact(counts: np.ndarray) -> np.ndarray:  # int32 or int64
+    "The counts in four bytes each when they, and sums and differences of two of them, fit; otherwise in eight."
+    return counts.astype(np.int32 if counts.size and max(abs(int(counts.min())), abs(int(counts.max()))) < 2**30 else np.int64)
+
 @dataclass(frozen=True, eq=False)
 class Measurement:
     "Noisy counts of one marginal, and how noisy they are."
     clique: tuple[str, ...]  # column names, in schema order
-    counts: np.ndarray  # noisy integer counts of shape (levels, ...), read-only; may be negative
+    counts: np.ndarray  # noisy integer counts of shape (levels, ...), read-only, int32 where they fit; may be negative
     sigma: float  # standard deviation of the noise in each cell, in rows
     total: int | None = None  # the number of rows if it is public, otherwise None
 
@@ -38,7 +42,7 @@ class Measurement:
             raise ValueError(f"The counts of {clique!r} have shape {counts.shape} and dtype {counts.dtype}: give integers with one axis for each column.")
         if not (math.isfinite(self.sigma) and self.sigma >= 0):
             raise ValueError(f"sigma={self.sigma!r} of {clique!r} is not a standard deviation: give a finite number, zero or larger.")
-        counts = counts.astype(np.int64)
+        counts = _compact(counts)
         counts.flags.writeable = False
         for name, value in dict(clique=clique, counts=counts, sigma=float(self.sigma), total=None if self.total is None else int(self.total)).items():
             object.__setattr__(self, name, value)
@@ -129,12 +133,13 @@ def measure(
     sigmas = _sigmas(budget, account, list(shares.values()))
     _check_noise(shares, sigmas, 2**20 if seeded else 2**40)
     _afford(account, _bill(shares, sigmas, schema, neighbors, seeded, {}), neighbors)  # before the long pass over the rows
-    counts, n = _count(frame, schema, shares, verbose and neighbors == "replace")  # a bar would show a private n
+    public_n = neighbors == "replace"  # otherwise neither a bar nor a warning may show it
+    counts, n = _count(frame, schema, shares, verbose and public_n, noise=True, public_n=public_n)
     _check_rows(n)
     check_delta(budget or account.budget, n, account.neighbors)
     bill = _bill(shares, sigmas, schema, neighbors, seeded, _uncovered(schema, account))
     account.spend(bill, neighbors)
-    total = n if neighbors == "replace" else None
+    total = n if public_n else None
     return [Measurement(clique, discrete_gaussian(counts[clique], float(sigma), generator), float(sigma), total)
             for clique, sigma in zip(shares, sigmas)], account
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numba as nb
@@ -104,44 +105,46 @@ def _exact_target(table: np.ndarray,  # probabilities
     points, counts, n = points[counts > 0], counts[counts > 0], n_directions if dim > 1 else 1
     if device is None:
         return lambda z, rng, work: exact_gradient(z, points, counts, directions(n, dim, rng), work=work)
-    target = torch.as_tensor(np.repeat(points, counts, axis=0), device=device)
-    return lambda z, rng, work: sort_gradient(z, target, directions(n, dim, rng))
+    places, times = torch.as_tensor(points, device=device), torch.as_tensor(counts, device=device)
+    return lambda z, rng, work: sort_gradient(z, places.repeat_interleave(times, 0), directions(n, dim, rng))
 
 # %% ../nbs/06_particles.ipynb #c023
 def _bank_size(n_tables: int, n_directions: int, limit: int = 2**28) -> tuple[int, int]:
-    "How many combs, and quantiles a direction, so that all banks stay below `limit` bytes."
+    "How many combs, so that all banks stay below `limit` bytes (0: none fits, make quantiles when they are needed), and quantiles a direction."
     size = 8192
-    while size > 256 and 4 * size * n_tables * n_directions > limit: size //= 2
-    return int(np.clip(limit // (4 * size * n_tables * n_directions), 1, 4)), size
+    return min(limit // (4 * size * n_tables * n_directions), 4), size
 
 def _bank(n: int, combs: int, rng: np.random.Generator) -> np.ndarray:
     "Directions of the plane, (combs, n, 2): `combs` sets, each one spread evenly."
     return directions(n * combs, 2, rng, "even").reshape(n, combs, 2).swapaxes(0, 1).copy()
 
+
 # %% ../nbs/06_particles.ipynb #c025
 def _histogram_target(table: np.ndarray,  # probabilities
-                      points: np.ndarray, # (cells, p) centres
+                      places: Callable,   # () -> (cells, p) centres
                       n_directions: int,  # slices a step
-                      combs: int,         # number of direction sets in the bank
+                      combs: int,         # number of direction sets in the bank; 0: no bank
                       size: int,          # quantiles a direction
                       rng: np.random.Generator,
                       device=None,        # None: compiled for the CPU; else a torch device
                       ) -> Callable: # (z, rng, work) -> loss, (m, p) gradient
     "The fast target: even directions, the target's quantiles on them from a table, no sort of the particles."
-    dim, weights = points.shape[1], table.ravel() / table.sum()
-    if dim <= 2:
+    dim, bank = places().shape[1], None
+    quantiles: Callable = lambda theta: quantile_table(places(), table.ravel() / table.sum(), theta, size)
+    if dim == 1 or (dim == 2 and combs):
         bank = _bank(n_directions, combs, rng) if dim == 2 else np.ones((1, 1, 1))
-        quantiles: Any = quantile_table(points, weights, bank.reshape(-1, dim), size).reshape(*bank.shape[:2], size)
-        if device is not None: quantiles = torch.as_tensor(quantiles, device=device)
+        known: Any = quantiles(bank.reshape(-1, dim)).reshape(*bank.shape[:2], size)
+        if device is not None: known = torch.as_tensor(known, device=device)
     def slices(rng):
-        if dim <= 2: o = int(rng.integers(len(bank))); return quantiles[o], bank[o]
+        if bank is not None: o = int(rng.integers(len(bank))); return known[o], bank[o]
         theta = directions(n_directions, dim, rng, "even")
-        return quantile_table(points, weights, theta, size), theta
+        return quantiles(theta), theta
     function = histogram_gradient if device is None else histogram_gradient_torch
     def gradient(z, rng, work):
         (values, theta), keywords = slices(rng), dict(work=work) if device is None else {}
         return function(z, values, theta, seed=int(rng.integers(2**31)), **keywords)
     return gradient
+
 
 # %% ../nbs/06_particles.ipynb #c029
 def _batches(n: int, size: int, rng: np.random.Generator) -> list:
@@ -240,9 +243,8 @@ def _device(device: str):
 
 def _targets(checked: list, embedding: Embedding, how: _Settings, rng: np.random.Generator, device) -> tuple[list, list]:
     "The target functions, and the coordinates of each."
-    points = [embedding.points(clique) for clique, _, _ in checked]
-    if how.gradient == "exact": out = [_exact_target(t, p, int(how.n_particles), how.n_directions, rng, device) for (_, _, t), p in zip(checked, points)]
-    else: out = [_histogram_target(t, p, how.n_directions, *_bank_size(len(checked), how.n_directions), rng, device) for (_, _, t), p in zip(checked, points)]
+    if how.gradient == "exact": out = [_exact_target(t, embedding.points(c), int(how.n_particles), how.n_directions, rng, device) for c, _, t in checked]
+    else: out = [_histogram_target(t, partial(embedding.points, c), how.n_directions, *_bank_size(len(checked), how.n_directions), rng, device) for c, _, t in checked]
     return out, [embedding.slice(clique) for clique, _, _ in checked]
 
 # %% ../nbs/06_particles.ipynb #c047

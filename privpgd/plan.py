@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['ONEWAY_SHARE', 'RATES', 'expected_l1', 'noise_ratio', 'Expected', 'expected', 'planned_marginals', 'memory_needed',
-           'memory_limit', 'sensible_bins', 'affordable_pairs', 'identifier_columns', 'advise', 'size_words',
-           'check_memory', 'Plan', 'plan_frame', 'duration_words', 'plan_rows', 'plan_text', 'plan_html', 'plan']
+           'sensible_bins', 'affordable_pairs', 'identifier_columns', 'advise', 'check_memory', 'Plan', 'plan_frame',
+           'duration_words', 'plan_rows', 'plan_text', 'plan_html', 'plan']
 
 # %% ../nbs/08b_plan.ipynb #c003
 import html
@@ -13,16 +13,14 @@ import inspect
 import itertools
 import json
 import math
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .counting import CELL_LIMIT, normalize_workload
+from .counting import CELL_LIMIT, memory_limit, memory_problem, normalize_workload, size_words
 from .privacy import SENSITIVITY, Budget, Ledger, calibrate
 from .sources import piece_rows
 
@@ -154,13 +152,6 @@ def memory_needed(
     else: counted = measured = sum(cells for _, cells, _ in planned_marginals(schema, preset, select))
     return int(8 * counted + 64 * measured + piece + 16 * len(sizes) * n_particles)
 
-def memory_limit() -> int | None:  # bytes; None where nobody says
-    "Memory of this machine, or of the container that we run in."
-    try: limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    except (AttributeError, ValueError, OSError): limits = []
-    try: limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    except (OSError, ValueError): pass
-    return min(limits, default=None)
 
 # %% ../nbs/08b_plan.ipynb #c031
 RATES = dict(encode=50e-9, count=5e-9, noise=18e-6, fit=28e-6, table=8e-3, draw=150e-9, visit=1.2e-9,  # seconds: value, row and marginal, cell, cell, marginal, entry, move looked at
@@ -264,12 +255,6 @@ def advise(
     return (*_column_advice(schema, lines, n), *_row_advice(n, epsilon, delta, pairs))
 
 # %% ../nbs/08b_plan.ipynb #c044
-def size_words(count: float) -> str:
-    "Bytes in words."
-    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
-        if count >= size: return f"{count / size:.1f} {unit}"
-    return f"{max(count / 1e3, 1):.0f} kB"
-
 def _problem(schema: Any, preset: str, select: Any, needed: int, limit: int | None) -> str | None:
     "Why a release cannot be carried out, or None."
     size = dict(zip(schema.names, map(int, schema.shape)))
@@ -278,10 +263,7 @@ def _problem(schema: Any, preset: str, select: Any, needed: int, limit: int | No
     if cells > CELL_LIMIT:
         return (f"The marginal of {', '.join(map(repr, columns))} has {cells:,} cells, more than {CELL_LIMIT:,}: "
                 "use fewer bins, merge levels, or drop the column.")
-    if limit is not None and needed > 0.8 * limit:
-        advice = "use fewer bins, merge levels, or drop columns." if isinstance(select, str) else "use fewer bins, or let select='aim' or 'mst' choose some marginals."
-        return f"The plan needs about {size_words(needed)} of memory and this machine has {size_words(limit)}: {advice}"
-    return None
+    return memory_problem("The plan", needed, limit, "use fewer bins, merge levels, or drop columns" if isinstance(select, str) else "use fewer bins, or let select='aim' or 'mst' choose some marginals")
 
 def check_memory(
     schema: Any,  # the public facts

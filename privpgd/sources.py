@@ -7,6 +7,7 @@ __all__ = ['PIECE', 'SourceError', 'Files', 'kind_of', 'piece_rows', 'list_files
            'count_rows', 'Part', 'fold', 'codes_of', 'to_kind', 'write_rows']
 
 # %% ../nbs/01b_sources.ipynb #c002
+import contextlib
 import copy
 import csv
 import functools
@@ -15,7 +16,10 @@ import gzip
 import itertools
 import os
 import re
+import threading
 import urllib.parse
+import uuid
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +34,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
-from .schema import _EMPTY, Column, Schema, SchemaError, _Levelled, _open, _tally, _warn_clipped
+from .schema import _EMPTY, ClipWarning, Column, Schema, SchemaError, _Levelled, _open, _tally, _warn_clipped
 
 # %% ../nbs/01b_sources.ipynb #c008
 class SourceError(ValueError):
@@ -104,6 +108,7 @@ def _expand(path: str) -> tuple[Path, list[Path]]:
         return Path(path), found
     if os.path.exists(path): return Path(path).parent, [Path(path)]
     found = [Path(p) for p in sorted(glob.glob(path, recursive=True)) if os.path.isfile(p)]
+    if not found and re.match(r"\w+://", path): raise SourceError(f"{path} is an address and not a path: let an engine read it, as in polars.scan_parquet(address) or (duckdb.connect(), \"FROM 'address'\").")
     if not found and re.match(r"\s*(select|from|with)\s", path, re.IGNORECASE): raise SourceError("A query needs its database: give the pair (connection, query).")
     if not found: raise SourceError(f"There is no file {path}: check the path" + (" or the glob." if glob.has_magic(path) else "."))
     return Path(*itertools.takewhile(lambda part: not glob.has_magic(part), Path(path).parts)), found
@@ -400,18 +405,51 @@ def _sum_parts(parts: list[Part]) -> Part:
     return total
 
 # %% ../nbs/01b_sources.ipynb #c051
-def _fold_dask(source: Any, schema: Schema, make: Callable[[], Any]) -> Part:
+def _fold_dask(source: Any, schema: Schema, make: Callable[[], Any], verbose: bool = False) -> Part:
     "Add up a Dask table where its partitions lie."
     import dask
     count, join = dask.delayed(_add_partition), dask.delayed(_sum_parts)
-    parts = [count(partition, schema.to_json(), make) for partition in source[schema.names].to_delayed()]
-    while len(parts) > 1: parts = [join(parts[i:i + 8]) for i in range(0, len(parts), 8)]
-    return dask.compute(parts[0])[0]
+    partitions = source[schema.names].to_delayed()
+    with _dask_bar(len(partitions), verbose) as topic:
+        parts = [count(partition, schema.to_json(), make, i, topic) for i, partition in enumerate(partitions)]
+        while len(parts) > 1: parts = [join(parts[i:i + 8]) for i in range(0, len(parts), 8)]
+        return dask.compute(parts[0])[0]
 
-def _add_partition(partition: pd.DataFrame, schema: str, make: Callable[[], Any]) -> Part:
+def _add_partition(partition: pd.DataFrame, schema: str, make: Callable[[], Any], number: int = 0, topic: str | None = None) -> Part:
     "Add up one partition; the schema travels as JSON."
     facts = Schema.from_json(schema)
-    return _add_pieces((("", piece) for piece in _from_memory(partition, piece_rows(len(facts)))), facts, make)
+    part = _add_pieces((("", piece) for piece in _from_memory(partition, piece_rows(len(facts)))), facts, make)
+    if topic:
+        with contextlib.suppress(ImportError, ValueError):  # not on a cluster: the bar sees the task itself
+            from distributed import get_worker
+            get_worker().log_event(topic, number)
+    return part
+
+
+# %% ../nbs/01b_sources.ipynb #c051a
+@contextlib.contextmanager
+def _dask_bar(total: int, verbose: bool) -> Iterator[str | None]:  # the topic under which workers tell that a partition is done
+    "A bar that moves with the partitions of a Dask table."
+    if not verbose:
+        yield None
+        return
+    from dask.callbacks import Callback
+    client, seen, topic = None, set(), f"privpgd-{uuid.uuid4().hex}"
+    with contextlib.suppress(ImportError, ValueError):  # no cluster
+        from distributed import default_client
+        client = default_client()
+    with tqdm(total=total, unit=" partitions", desc="counting") as bar:
+        def done(which: Any) -> None:
+            seen.add(which)
+            bar.update(len(seen) - bar.n)
+        after = Callback(posttask=lambda key, *rest: done(key) if str(key).startswith("_add_partition") else None)
+        if client: client.subscribe_topic(topic, lambda event: done(event[1]))
+        try:
+            with after: yield topic
+            bar.update(total - bar.n)  # the last events may still be on their way
+        finally:
+            if client: client.unsubscribe_topic(topic)
+
 
 # %% ../nbs/01b_sources.ipynb #c054
 def _as_shown(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -419,7 +457,7 @@ def _as_shown(batch: pa.RecordBatch) -> pa.RecordBatch:
     columns = [pc.local_timestamp(x) if pa.types.is_timestamp(x.type) and x.type.tz else x for x in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
-def _fold_spark(source: Any, schema: Schema, make: Callable[[], Any]) -> Part:
+def _fold_spark(source: Any, schema: Schema, make: Callable[[], Any], verbose: bool = False) -> Part:
     "Add up a PySpark table where its partitions lie."
     import cloudpickle
     text, names, size = schema.to_json(), schema.names, piece_rows(len(schema))
@@ -431,9 +469,39 @@ def _fold_spark(source: Any, schema: Schema, make: Callable[[], Any]) -> Part:
     def join(a, b): return cloudpickle.dumps(_sum_parts([cloudpickle.loads(a), cloudpickle.loads(b)]))
 
     found = source.select(*(f"`{name.replace('`', '``')}`" for name in names)).mapInArrow(count, "part binary")
-    try: return cloudpickle.loads(found.rdd.map(lambda row: bytes(row.part)).treeReduce(join))
+    try:
+        with _spark_bar(source, verbose): return cloudpickle.loads(found.rdd.map(lambda row: bytes(row.part)).treeReduce(join))
     except (AttributeError, NotImplementedError):  # Spark Connect has no RDD: sum on the driver, one part at a time
         return functools.reduce(lambda a, b: _sum_parts([a, b]), (cloudpickle.loads(bytes(row.part)) for row in found.toLocalIterator()))
+
+# %% ../nbs/01b_sources.ipynb #c054a
+@contextlib.contextmanager
+def _spark_bar(source: Any, verbose: bool) -> Iterator[None]:
+    "A bar that moves with the tasks of the Spark job inside."
+    if not verbose:
+        yield
+        return
+    context, group, over = source.sparkSession.sparkContext, f"privpgd-{uuid.uuid4().hex}", threading.Event()
+    tracker = context.statusTracker()
+    with tqdm(unit=" tasks", desc="counting") as bar:
+        def watch() -> None:
+            while not over.wait(0.5):
+                jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
+                stages = [s for s in map(tracker.getStageInfo, itertools.chain(*(job.stageIds for job in jobs))) if s]
+                bar.total = sum(s.numTasks for s in stages) or None
+                bar.update(sum(s.numCompletedTasks for s in stages) - bar.n)
+        before = context.getLocalProperty("spark.jobGroup.id")
+        context.setLocalProperty("spark.jobGroup.id", group)
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+            bar.update((bar.total or bar.n) - bar.n)  # the last tasks ended after the last look
+        finally:
+            over.set()
+            watcher.join()
+            context.setLocalProperty("spark.jobGroup.id", before)
+
 
 # %% ../nbs/01b_sources.ipynb #c057
 _CLUSTERS = {"dask": _fold_dask, "pyspark": _fold_spark}
@@ -444,17 +512,20 @@ def fold(
     make: Callable[[], Any],  # makes an empty object with add(codes) and merge(other)
     verbose: bool = False,  # a progress bar
     stacklevel: int = 2,  # whose line the warnings name
+    public_n: bool = True,  # False: neither a warning nor an error tells a number of rows or values
 ) -> Part:  # result: the filled object; rows: how many
     "Encode a table piece by piece, where it lies, and add the pieces up."
     preview(source, schema)
     kind = kind_of(source)
     if kind in _CLUSTERS:
-        try: part = _CLUSTERS[kind](source, schema, make)
+        try: part = _CLUSTERS[kind](source, schema, make, verbose)
         except Exception as error: raise SourceError(f"The {kind} table cannot be added up ({_why(error)}).") from error
     else: part = _add_pieces(pieces_of(source, schema, verbose), schema, make)
-    if part.error: raise SchemaError(part.error)
+    if part.error: raise SchemaError(part.error if public_n else re.sub(r" \(\d+ of \d+\)", "", part.error))
     if not part.rows: raise SchemaError(_EMPTY)
-    for name, (clipped, values) in part.clipped.items(): _warn_clipped(schema[name], clipped, values, stacklevel)
+    for name, (clipped, values) in part.clipped.items():
+        if public_n: _warn_clipped(schema[name], clipped, values, stacklevel)
+        elif clipped: warnings.warn(f"Column {name!r}: values outside the public bounds were clipped to them.", ClipWarning, stacklevel=stacklevel)
     return part
 
 # %% ../nbs/01b_sources.ipynb #c068

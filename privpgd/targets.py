@@ -120,7 +120,7 @@ def measure_statistic(
     moves, counted = moves_of(statistic, lens, neighbors), neighbors == "add-remove" and statistic.needs_total
     sigma, generator = target_sigma(budget, moves), _generator(seed, account, call=2)
     if seed is not None and sigma > 2**20: raise ValueError(f"the noise of {sigma / GRID:.3g} rows is too wide for a seeded draw: give more budget, or seed=None.")
-    part = fold(frame, schema, partial(RowSums, statistic, lens))
+    part = fold(frame, schema, partial(RowSums, statistic, lens), public_n=neighbors == "replace")
     sums, n = part.result.sums, part.rows
     _check_rows(n); check_delta(budget, n, neighbors)
     if counted: sums = np.append(sums, GRID * n)
