@@ -214,7 +214,7 @@ class Talk:
 # %% ../nbs/15_cli.ipynb #c023
 def round_outward(low: float, high: float, whole: bool = False) -> tuple[float, float]:
     "Bounds of a few digits that hold the given ones."
-    if whole and high - low <= 20: return low, high
+    if whole and high - low < 32: return low, high  # hours, days of a month
     power = 10.0 ** math.floor(math.log10(high - low) - 1)
     step = max(k * power for k in (1, 2, 5) if k == 1 or k * power <= (high - low) / 10)  # 1, 2 or 5 times a power of ten, a tenth of the range at most
     step = max(step, 1.0) if whole else step
@@ -312,15 +312,16 @@ def draft_column(
 ) -> Guess:
     "Guess the kind and the facts of one column, with the reason."
     import pandas as pd
-    from privpgd.schema import SchemaError, _infer
+    from privpgd.schema import SchemaError, _infer, _numbers
     name, known = str(values.name), values.dropna()
     if known.empty: return Guess(name, None, "it holds only missing values")
     kind, missing = pd.api.types.infer_dtype(known, skipna=True), len(known) < len(values)
     numeric = kind in ("integer", "floating", "mixed-integer-float", "decimal")
     try: column, _ = _infer(name, values, bins, 10**9)
     except SchemaError as error: return Guess(name, None, str(error))
+    if numeric: known = pd.Series(_numbers(name, known))  # decimals of a database, too
     plain = numeric or (type(column).__name__ == "Categorical" and not (kind == "string" and _disguise(known)))
-    if plain and (why := _identifier(name, pd.to_numeric(known) if numeric else known, numeric)):
+    if plain and (why := _identifier(name, known, numeric)):
         return Guess(name, None, f"it looks like an identifier: {why}")
     if type(column).__name__ == "Categorical" and kind == "string": guess = _draft_text(name, known, missing, most)
     elif type(column).__name__ == "Numeric": guess = Guess(name, (rounded := _outward(column)), _draft_number(rounded, known))

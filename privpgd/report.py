@@ -299,7 +299,7 @@ def _noise_map(model: Any) -> str:
     known = values[np.tril_indices(len(values), -1)]
     if not np.isfinite(known).any(): return ""
     words = (f"How large the noise of a count is against the count itself, if the rows were spread evenly over the cells of the pair. The stronger the colour, the less was learned about how two columns go together: below 1 single cells can be read, above 1 "
-             f"({np.sum(known > 1):,} of {np.isfinite(known).sum():,} pairs) only broad shapes. The more cells a pair has, the darker it is; fewer bins or levels make it lighter.")
+             f"({np.sum(known > 1):,} of {np.isfinite(known).sum():,} pairs) only broad shapes. The more cells a pair has, the stronger its colour; fewer bins or levels help.")
     if np.isnan(known).any(): words += " An empty cell is a pair that was not measured; what the synthetic table says of it comes from other marginals."
     if len(values) < len(names): words += f" The first {len(values)} columns are shown."
     return "<h3>Noise of the pairs</h3>" + paragraph(words) + heat(names[:len(values)], values, "noise / uniform cell")

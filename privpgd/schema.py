@@ -772,16 +772,17 @@ def _all_dates(x: pd.Series) -> bool:
     try: return bool(x.str.len().min() >= 8) and len(_text_dates("", x)) > 0
     except SchemaError: return False
 
-def _infer_date(name: str, x: pd.Series, bins: int, common: dict) -> tuple[Column, str]:
-    "A column of dates from its data, and the facts read; dates without a time of day come back as such where bins allow."
+def _infer_date(name: str, x: pd.Series, bins: int, common: dict, text: bool) -> tuple[Column, str]:
+    "A column of dates from its data, and the facts read; text without a time of day, or without parts of a second, comes back as such where bins allow."
     at = _instants(name, x)
     low, high = (pd.Timestamp(np.datetime64(int(t), "us")) for t in (at.min(), at.max()))
     if low == high: high, bins = low + pd.Timedelta(days=1), 1
-    facts = "minimum, maximum" + ", whole days or not" * ("dtype" in common)
-    if (at % _TICKS["D"] == 0).all():
-        try: return Datetime(name, low, high, bins, **common), facts
-        except SchemaError: pass
-    return Datetime(name, low, high, bins, **(common | {"dtype": None})), facts
+    facts = "minimum, maximum" + ", whole days or seconds" * text
+    for unit in ("D", "s") if text else ():
+        if (at % _TICKS[unit] == 0).all():
+            try: return Datetime(name, low, high, bins, dtype=f"datetime64[{unit}]", **common), facts
+            except SchemaError: pass
+    return Datetime(name, low, high, bins, **common), facts
 
 # %% ../nbs/00_schema.ipynb #c072
 def _infer(
@@ -804,7 +805,7 @@ def _infer(
                               "declare, drop or convert it (dates with pandas.to_datetime).")
         return (Ordinal if kind == "categorical" and values.cat.ordered else Categorical)(name, levels, **common), "levels"
     if kind not in ("datetime64", "datetime", "date"): return _infer_number(name, known, bins, common)
-    return _infer_date(name, known, bins, common | ({"dtype": "datetime64[D]"} if kind == "date" else {}))
+    return _infer_date(name, known, bins, common, text=kind == "date")
 
 # %% ../nbs/00_schema.ipynb #c075
 def _grid_words(column: Any) -> str:
