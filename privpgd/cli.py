@@ -214,8 +214,9 @@ class Talk:
 # %% ../nbs/15_cli.ipynb #c023
 def round_outward(low: float, high: float, whole: bool = False) -> tuple[float, float]:
     "Bounds of a few digits that hold the given ones."
-    if whole and high - low <= 20: return low, high
-    step = 10.0 ** math.floor(math.log10(high - low)) / 2
+    if whole and high - low < 32: return low, high  # hours, days of a month
+    power = 10.0 ** math.floor(math.log10(high - low) - 1)
+    step = max(k * power for k in (1, 2, 5) if k == 1 or k * power <= (high - low) / 10)  # 1, 2 or 5 times a power of ten, a tenth of the range at most
     step = max(step, 1.0) if whole else step
     digits = max(0, 1 - math.floor(math.log10(step)))
     return round(math.floor(low / step) * step, digits), round(math.ceil(high / step) * step, digits)
@@ -256,16 +257,26 @@ def _disguise(known: Any) -> str | None:
         dates = some.str.contains(r"\d[./-]\d").mean() > 0.8 and pd.to_datetime(some, errors="coerce", dayfirst=True, format="mixed").notna().mean() > 0.8
     return f"dates, such as {some.iloc[0]!r}, that are not written like 2024-12-31: convert them" if dates else None
 
-def _identifier(name: str, known: Any, numeric: bool) -> str | None:
-    "Why a column looks like an identifier, or None."
+_PERSON = re.compile(r"(^|[_\s.-])(patient|person|customer|client|user|member|subject|employee|student|household|account)([\s_.-]*(no|nr|num|number|code|key|ref))?$")
+
+def _names_somebody(name: str) -> bool:
+    "Whether the name of a column says that it identifies."
     from privpgd.plan import _ID_NAME
-    n, u = len(known), known.nunique()
-    named = bool(_ID_NAME.search(name) or _ID_NAME.search(name.lower()))
+    return bool(_ID_NAME.search(name) or _ID_NAME.search(name.lower()) or _PERSON.search(name.lower()))
+
+def _identifier(name: str, known: Any, numeric: bool) -> str | None:
+    "Why a column looks like an identifier, or None; values that repeat are taken for one when they are many, with a few rows each."
     if name.startswith("Unnamed:"): return "it has no name and looks like a row number"
-    if n < 30 or u < 0.9 * n: return f"its name says so, and it has {u:,} different values" if named and u > n / 2 else None
-    if not numeric: return f"{u:,} different texts in {n:,} rows"
-    whole = bool((known % 1 == 0).all())
-    return f"{u:,} different whole numbers in {n:,} rows" if whole and (named or known.max() - known.min() < 1.5 * n) else None
+    n, counts, named = len(known), known.value_counts(), _names_somebody(name)
+    u, what = len(counts), "whole numbers" if numeric else "texts"
+    if numeric and not (known % 1 == 0).all(): return None
+    if n < 30: return f"its name says so, and it has {u:,} different values" if named and u > n / 2 else None
+    if u >= 0.9 * n: return f"{u:,} different {what} in {n:,} rows" if not numeric or named or known.max() - known.min() < 1.5 * n else None
+    few = n / u <= 30 if named else not numeric and n / u <= 10 and counts.max() <= 10 * n / u
+    if u <= 50 or not few: return None
+    return (f"{u:,} different {what} in {n:,} rows, up to {counts.max():,} rows each. The promise is about one row, so somebody with {counts.max():,} rows is protected less "
+            f"(up to {counts.max():,} times the epsilon): keep one row for each of them, or say what a row is with synth --unit")
+
 
 # %% ../nbs/15_cli.ipynb #c027
 def _draft_text(name: str, known: Any, missing: bool, most: int) -> Guess:
@@ -276,19 +287,21 @@ def _draft_text(name: str, known: Any, missing: bool, most: int) -> Guess:
     kept = counts if len(counts) <= most else counts.iloc[:most]
     levels, other = sorted(kept.index), "other" if len(kept) < len(counts) else None
     why = f"{len(counts):,} different texts" + (f"; the {most} most frequent are levels, the rest is gathered in 'other'" if other else "")
-    alike = counts.groupby(counts.index.str.strip().str.lower()).size()
+    alike = next((list(group.index) for _, group in counts.groupby(counts.index.str.strip().str.lower()) if len(group) > 1), [])
     if other is None and counts.min() < 10: why += f"; some are rare, such as {counts.index[-1]!r}: list them only if everybody may know that they exist"
-    if (alike > 1).any(): why += f"; some differ only in case or spaces, such as {alike.index[alike > 1][0]!r}: mend them first"
+    if alike: why += f"; some differ only in case or spaces, such as {alike[0]!r} and {alike[1]!r}: mend them first"
     if disguise: why += f"; it seems to hold {disguise}"
     return Guess(name, Categorical(name, levels, missing=missing, other=other, source="data"), why)
 
 def _draft_number(column: Any, known: Any) -> str:
     "Words for a numeric guess."
-    why = ("whole numbers" if column.integer else "numbers") + ", bounds rounded outward from the smallest and the largest value"
+    from privpgd.schema import _grid_words
+    grid = _grid_words(column)
+    why = ("whole numbers" if column.integer else f"numbers with {grid}" if grid else "numbers") + ", bounds rounded outward from the smallest and the largest value"
     if column.integer and column.high - column.low < column.bins: why = "few whole numbers: one level each"
     high = float(known.quantile(0.99))
     if high - column.low < (column.high - column.low) / 2:
-        why += f"; 99 of 100 lie below {high:.3g}: a lower public bound, or edges as bins, would keep more detail"
+        why += f"; 99 of 100 lie below {float(f'{high:.2g}'):,.10g}: a lower public bound, or edges as bins, would keep more detail"
     return why
 
 # %% ../nbs/15_cli.ipynb #c028
@@ -299,15 +312,16 @@ def draft_column(
 ) -> Guess:
     "Guess the kind and the facts of one column, with the reason."
     import pandas as pd
-    from privpgd.schema import SchemaError, _infer
+    from privpgd.schema import SchemaError, _infer, _numbers
     name, known = str(values.name), values.dropna()
     if known.empty: return Guess(name, None, "it holds only missing values")
     kind, missing = pd.api.types.infer_dtype(known, skipna=True), len(known) < len(values)
     numeric = kind in ("integer", "floating", "mixed-integer-float", "decimal")
     try: column, _ = _infer(name, values, bins, 10**9)
     except SchemaError as error: return Guess(name, None, str(error))
+    if numeric: known = pd.Series(_numbers(name, known))  # decimals of a database, too
     plain = numeric or (type(column).__name__ == "Categorical" and not (kind == "string" and _disguise(known)))
-    if plain and (why := _identifier(name, pd.to_numeric(known) if numeric else known, numeric)):
+    if plain and (why := _identifier(name, known, numeric)):
         return Guess(name, None, f"it looks like an identifier: {why}")
     if type(column).__name__ == "Categorical" and kind == "string": guess = _draft_text(name, known, missing, most)
     elif type(column).__name__ == "Numeric": guess = Guess(name, (rounded := _outward(column)), _draft_number(rounded, known))
@@ -355,6 +369,8 @@ def _draft(args: argparse.Namespace) -> tuple[Any, list]:
 def _says(column: Any) -> str:
     "Bounds or levels, short."
     facts = f"{column.low} to {column.high}" if hasattr(column, "low") else " | ".join(map(str, column.levels[:5])) + (" | …" if len(column.levels) > 5 else "")
+    from privpgd.schema import _grid_words
+    if grid := _grid_words(column): facts += f", {grid}"
     return facts + ", missing allowed" * column.missing + ", confirmed" * (column.source == "declared")
 
 def draft_text(schema: Any, guesses: list, width: int = 80) -> str:
@@ -497,6 +513,8 @@ def _prepare(args: argparse.Namespace, talk: Talk) -> tuple[Any, Any, Any, int]:
     n = rows_of(args.table, frame, schema)
     args.plan = _plan(args, schema, n).check()
     if extra: talk.say(textwrap.fill(f"left out, because the schema does not name them: {', '.join(map(str, extra))}", 80, subsequent_indent="  "))
+    if (named := [str(name) for name in extra if _names_somebody(str(name))]) and args.unit is None:
+        talk.say(textwrap.fill(f"{', '.join(named)}: if somebody has several rows, the promise, which is about one row, protects them less; say what a row is with --unit.", 80, subsequent_indent="  "))
     if not args.quiet: talk.say(f"{args.plan}\n{PLAN_WORDS}\n")
     return model, schema, frame, n
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numba as nb
 import numpy as np
 import pandas as pd
+from .look import GREY, RUST, canvas, canvases, shades
 from .schema import Schema
 from .sources import codes_of
 
@@ -334,22 +335,17 @@ def plot_marginals(
     wide: int = 4,  # columns of that grid
 ):  # the array of axes
     "One-way marginals of the real and the synthetic table as bars, in the order of the codes."
-    import matplotlib.pyplot as plt
     names = list(columns or schema.names)
     for name in names:
         if name not in schema.names: raise ValueError(f"columns names {name!r}; choose from the schema's: {', '.join(schema.names)}.")
     a, b = as_codes(real, schema, "real"), as_codes(synth, schema, "synth")
-    if axes is None:
-        wide = min(wide, len(names)); high = -(-len(names) // wide)
-        _, axes = plt.subplots(high, wide, figsize=(2.6 * wide, 1.8 * high), dpi=80, squeeze=False, layout="constrained")
-        for ax in axes.flat[len(names):]: ax.axis("off")
+    if axes is None: axes = canvases(len(names), wide)
     for number, (ax, name) in enumerate(zip(np.ravel(axes), names)):
-        j = list(schema.names).index(name); k = schema.shape[j]; at = np.arange(k)
+        canvas(ax, title=name).tick_params(labelsize=7); j = list(schema.names).index(name); k = schema.shape[j]; at = np.arange(k)
         ticks = at if k <= 6 else np.unique([0, k // 4, k // 2, 3 * k // 4, k - 1])
         ax.set_xticks(ticks, [_tick(schema[name].labels[t]) for t in ticks], rotation=35 if k <= 6 and max(map(len, schema[name].labels)) > 3 else 0)
-        for codes, shift, colour, label in ((a, -0.2, "0.35", "real"), (b, 0.2, "tab:orange", "synthetic")):
+        for codes, shift, colour, label in ((a, -0.2, GREY, "real"), (b, 0.2, RUST, "synthetic")):
             ax.bar(at + shift, np.bincount(codes[:, j], minlength=k) / len(codes), width=0.4, color=colour, label=label)
-        ax.set_title(name, fontsize=9); ax.tick_params(labelsize=7); ax.spines[["top", "right"]].set_visible(False)
         if number == 0: ax.legend(fontsize=6, frameon=False, handlelength=1, borderaxespad=0)
     return axes
 
@@ -362,13 +358,11 @@ def plot_pair_errors(
     metric: str = "tv",  # "tv" or "sw1"
 ):  # the axis
     "Error of every 2-way marginal as a heat map."
-    import matplotlib.pyplot as plt
     if metric not in ("tv", "sw1"): raise ValueError(f"metric is {metric!r}; it must be 'tv' or 'sw1'.")
     p, q = (pair_tables(as_codes(t, schema), schema.shape) for t in (real, synth)); d = len(schema.names)
     values = (total_variation if metric == "tv" else sliced_w1)(p, q); image = np.full((d, d), np.nan)
     for (i, j), v in zip(p.pairs, values): image[i, j] = image[j, i] = v
-    if ax is None: _, ax = plt.subplots(figsize=(1.6 + 0.3 * d, 1.2 + 0.3 * d), dpi=80, layout="constrained")
-    shown = ax.imshow(image, cmap="YlOrRd", vmin=0); ax.figure.colorbar(shown, ax=ax, shrink=0.8).ax.tick_params(labelsize=7)
+    ax = canvas(ax, 1.6 + 0.3 * d, 1.2 + 0.3 * d, f"{metric} of pairs, mean {values.mean():.4f}")
+    shown = ax.imshow(image, cmap=shades(RUST), vmin=0); ax.figure.colorbar(shown, ax=ax, shrink=0.8).ax.tick_params(labelsize=7)
     ax.set_xticks(range(d), schema.names, rotation=90, fontsize=7); ax.set_yticks(range(d), schema.names, fontsize=7)
-    ax.set_title(f"{metric} of pairs, mean {values.mean():.4f}", fontsize=9)
     return ax

@@ -20,6 +20,7 @@ from dp_accounting.pld import common as pld_common, pld_pmf, privacy_loss_distri
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_ndtr, ndtr
 
+from .look import BLUE, canvas
 from .schema import PrivacyWarning
 
 # %% auto #0
@@ -37,18 +38,6 @@ def _check_neighbors(neighbors: str) -> str:
     if neighbors not in SENSITIVITY:
         raise ValueError(f'neighbors = {neighbors!r} is not known: use "replace" (n is public) or "add-remove".')
     return neighbors
-
-# %% ../nbs/01_privacy.ipynb #c009
-_BLUE, _RUST, _GREY = "#1f4e79", "#c8553d", "#8a8f98"
-
-
-def _axes(ax=None, width: float = 6.0, height: float = 3.0):
-    "The given axes, or new ones, without the top and right frame."
-    import matplotlib.pyplot as plt
-    if ax is None:
-        _, ax = plt.subplots(figsize=(width, height), dpi=90, layout="constrained")
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
 
 # %% ../nbs/01_privacy.ipynb #c012
 _T = TypeVar("_T")
@@ -391,10 +380,10 @@ def plot_privacy_curve(
     **style,  # passed on to the line
 ):
     "Delta against epsilon, for all entries together."
-    ax, entries = _axes(ax), tuple(entries)
+    ax, entries = canvas(ax), tuple(entries)
     epsilons = np.linspace(0, 4, 81) if epsilons is None else np.asarray(epsilons, dtype=float)
     deltas = [composed_delta(entries, e) for e in epsilons]
-    ax.plot(epsilons, deltas, **{"color": _BLUE, **style})
+    ax.plot(epsilons, deltas, **{"color": BLUE, **style})
     ax.set(yscale="log", xlabel=r"$\epsilon$", ylabel=r"$\delta(\epsilon)$")
     return ax
 
@@ -671,12 +660,11 @@ def plot_ledger(
 ):
     "Share of the total of each kind of entry, as bars."
     lines = _lines(ledger.entries)[::-1]
-    ax = _axes(ax, 6.0, 0.8 + 0.4 * max(len(lines), 1))
-    bars = ax.barh([f"{times} × {label}" if times > 1 else label for label, _, times, *_ in lines], [s for *_, s, _ in lines], color=_BLUE, height=0.6)
+    mark = f"\n{_SEEDED}" if ledger.seeded else ""
+    ax = canvas(ax, 6.0, 0.8 + 0.4 * max(len(lines), 1), f"{ledger.epsilon:.3f} spent, in $\\epsilon$ at $\\delta$ = {ledger.delta:g}{mark}")
+    bars = ax.barh([f"{times} × {label}" if times > 1 else label for label, _, times, *_ in lines], [s for *_, s, _ in lines], color=BLUE, height=0.6)
     ax.bar_label(bars, [f" {s:.1%}{_of_delta(own, ledger.delta)}, {noise}" for _, noise, _, s, own in lines], fontsize=7)
     ax.set(xlim=(0, 1.9), xticks=[0, 0.5, 1])
     ax.spines["bottom"].set_bounds(0, 1)
     ax.set_xlabel("share of the total", loc="left")
-    mark = f"\n{_SEEDED}" if ledger.seeded else ""
-    ax.set_title(f"{ledger.epsilon:.3f} spent, in $\\epsilon$ at $\\delta$ = {ledger.delta:g}{mark}", fontsize=9, loc="left")
     return ax

@@ -17,6 +17,7 @@ import torch
 from tqdm.auto import tqdm
 
 from .embedding import Embedding
+from .look import BLUE, canvas, shades
 from .projection import quantize
 
 # %% ../nbs/05c_refinement.ipynb #c006
@@ -334,28 +335,25 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
 
 # %% ../nbs/05c_refinement.ipynb #c072
 def plot_marginal(table: np.ndarray, # one-way or two-way table
-                  ax=None,           # axes to draw on, the current ones by default
+                  ax=None,           # axes to draw on; new ones when None
                   title: str = "",   # title
                   **options,         # passed to imshow or bar
                   ):
     "A table as bars (one column) or as a picture (two columns)."
-    import matplotlib.pyplot as plt
-    ax = ax or plt.gca()
-    if table.ndim == 1: ax.bar(np.arange(len(table)), table, **options)
-    elif table.ndim == 2: ax.imshow(table.T, origin="lower", aspect="auto", **({"cmap": "viridis"} | options))
-    else: raise ValueError(f"a table of {table.ndim} columns cannot be drawn; sum it down to one or two.")
-    ax.set_title(title)
+    if table.ndim not in (1, 2): raise ValueError(f"a table of {table.ndim} columns cannot be drawn; sum it down to one or two.")
+    ax = canvas(ax, 4.0, 3.0, title)
+    if table.ndim == 1: ax.bar(np.arange(len(table)), table, **({"color": BLUE} | options))
+    else: ax.imshow(table.T, origin="lower", aspect="auto", **({"cmap": shades(BLUE)} | options))
     return ax
 
 # %% ../nbs/05c_refinement.ipynb #c073
 def plot_history(history: Sequence,  # dicts with `epoch` and `loss`, or `sweep` and `objective`
-                 ax=None,            # axes to draw on, the current ones by default
+                 ax=None,            # axes to draw on; new ones when None
                  **options,          # passed to plot, such as label
                  ):
     "Loss against epoch, or objective against sweep, on a logarithmic scale."
-    import matplotlib.pyplot as plt
     if not len(history): raise ValueError("history is empty; pass a list as history= to descend or refine first.")
-    ax, (x, y) = ax or plt.gca(), ("epoch", "loss") if "loss" in history[0] else ("sweep", "objective")
+    ax, (x, y) = canvas(ax), ("epoch", "loss") if "loss" in history[0] else ("sweep", "objective")
     ax.plot([h[x] for h in history], [h[y] for h in history], **options)
     ax.set(xlabel=x, ylabel=y, yscale="log")
     return ax

@@ -5,11 +5,13 @@
 # %% auto #0
 __all__ = ['MEANING', 'COLOURS', 'CSS', 'STAMP', 'READ', 'text', 'table', 'fold', 'svg', 'bars', 'heat', 'curve', 'ledger_rows',
            'ledger_text', 'measured_lines', 'uncovered', 'crowded', 'warnings_of', 'section', 'paragraph',
-           'promise_section', 'about_rows', 'warning_section', 'ledger_section', 'noise_section', 'columns_section',
-           'history_section', 'error_section', 'facts_section', 'page', 'stamps', 'report_html', 'report']
+           'promise_section', 'about_rows', 'warning_section', 'ledger_section', 'pair_noise', 'noise_section',
+           'columns_section', 'history_section', 'error_section', 'facts_section', 'page', 'stamps', 'report_html',
+           'report']
 
 # %% ../nbs/14_report.ipynb #c003
 import html
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
@@ -19,11 +21,12 @@ from typing import Any
 import numpy as np
 
 from . import __version__
+from .look import RUST
 from .marginals import _UNNOISED, estimate_total
 from .metrics import as_codes, evaluate, pair_tables, total_variation
-from .plan import advise, expected, plan_rows, _HEAD
+from .plan import advise, expected, identifier_columns, noise_ratio, plan_rows, _HEAD
 from .privacy import Ledger, _lines, _notes, _of_delta
-from .schema import _write
+from .schema import _grid_words, _write
 
 # %% ../nbs/14_report.ipynb #c006
 def text(value: Any) -> str:
@@ -123,10 +126,10 @@ def _scale(top: float, x: float, width: float, what: str) -> str:
 
 def heat(
     names: Sequence,  # (d,) columns
-    values: np.ndarray,  # (d, d) error of each pair, the lower triangle is drawn
+    values: np.ndarray,  # (d, d) value of each pair, NaN where there is none; the lower triangle is drawn
     what: str,  # what the values are
 ) -> str:
-    "A heat map of pairs with its colour scale."
+    "A heat map of pairs with its colour scale; a pair without a value has an empty cell."
     d, edge = len(names), 8 + 6.2 * min(max(len(str(n)) for n in names), 18)
     wide = min(max((340 - edge) / max(d - 1, 1), 22), 150)
     high, first = min(wide, 30), 30  # height of a cell; the scale ends above the first one
@@ -134,16 +137,16 @@ def heat(
     shapes = [_scale(top, edge, max((d - 1) * wide, 140), what)]
     for i in range(1, d):
         y = first + (i - 1) * high
-        for j in range(i):
-            shapes.append(f'<rect class="heat" x="{edge + j * wide:.1f}" y="{y:.1f}" width="{wide - 2:.1f}" height="{high - 2:.1f}" fill-opacity="{0.06 + 0.94 * values[i, j] / top:.2f}">'
-                          f"<title>{text(names[i])} and {text(names[j])}: {values[i, j]:.4f}</title></rect>")
+        for j, value in enumerate(values[i, :i]):
+            kind, words = ("bare", "not measured") if math.isnan(value) else (f'heat" fill-opacity="{0.06 + 0.94 * value / top:.2f}', f"{value:.4f}")
+            shapes.append(f'<rect class="{kind}" x="{edge + j * wide:.1f}" y="{y:.1f}" width="{wide - 2:.1f}" height="{high - 2:.1f}"><title>{text(names[i])} and {text(names[j])}: {words}</title></rect>')
         shapes.append(f'<text x="{edge - 6:.1f}" y="{y + high / 2 + 3:.1f}" text-anchor="end">{text(_short(str(names[i]), 18))}</text>')
     base = first + (d - 1) * high + 4
     for j in range(d - 1):
         shapes.append(f'<text transform="translate({edge + (j + 0.5) * wide + 2:.1f} {base:.1f}) rotate(-90)" text-anchor="end">{text(_short(str(names[j]), 18))}</text>')
     width, height = edge + max((d - 1) * wide, 140) + 4, base + edge
     row, column = divmod(int(np.nanargmax(values)), d)
-    alt = f"Heat map of {what} for {d * (d - 1) // 2} pairs of columns, from 0 to {top:.3f}; the largest is {names[row]} with {names[column]}"
+    alt = f"Heat map of {what} for {np.isfinite(values[np.tril_indices(d, -1)]).sum()} pairs of columns, from 0 to {top:.3f}; the largest is {names[row]} with {names[column]}"
     drawing = svg("".join(shapes), width, height, alt, f"min-width:{width:.0f}px;max-width:min(46rem,{2 * width:.0f}px)" if width < 736 else f"width:{width:.0f}px")
     return f'<div class="scroll map" role="region" tabindex="0" aria-label="heat map of pairs">{drawing}</div>'
 
@@ -232,6 +235,7 @@ def warnings_of(
     out = ["The noise was drawn from a seed. Who knows the seed can remove it: this is for experiments, not for release."] if ledger.seeded else []
     out += [f"The promise does not cover the {note}: {', '.join(columns)}." for note, columns in uncovered(model).items()]
     out += [f"More than half of the rows of {name} share one of its {schema[name].size - bool(schema[name].missing)} bins: lower public bounds, or edges as bins, would keep more detail." for name in crowded(model)]
+    out += [f"If one {name} can stand in several rows, somebody has several rows, and is protected less than the promise says, which is about one row." for name in identifier_columns(schema, estimate_total(model.measurements_))]
     return out + list(advise(schema, measured_lines(model), int(estimate_total(model.measurements_)), ledger.epsilon, ledger.delta))
 
 # %% ../nbs/14_report.ipynb #c029
@@ -279,6 +283,27 @@ def ledger_section(model: Any) -> str:
     return section("The ledger", paragraph(head), table(["what", "noise", "share"], ledger_rows(ledger), "What was spent"),
                    fold(f"All {len(ledger.entries):,} entries", table(["columns", "what", "cells", "sigma", "share"], every, "Every entry of the ledger")))
 
+def pair_noise(model: Any, most: int = 40) -> np.ndarray:  # (d, d), NaN where no marginal holds both columns
+    "Noise of each pair of columns against a uniform cell, from the best marginal that holds both: public facts and σ, nothing else."
+    names, shape, n = model.schema_.names[:most], model.schema_.shape, estimate_total(model.measurements_)
+    out = np.full((len(names), len(names)), np.nan)
+    for m in model.measurements_:
+        for i, j in itertools.combinations([names.index(name) for name in m.clique if name in names], 2):
+            cells = int(shape[i]) * int(shape[j])  # the noise of a sum over the cells of further columns
+            out[i, j] = out[j, i] = np.fmin(out[i, j], noise_ratio(m.sigma * math.sqrt(m.counts.size / cells), cells, n))
+    return out
+
+def _noise_map(model: Any) -> str:
+    "The heat map of the noise of the pairs, with how to read it."
+    values, names = pair_noise(model), model.schema_.names
+    known = values[np.tril_indices(len(values), -1)]
+    if not np.isfinite(known).any(): return ""
+    words = (f"How large the noise of a count is against the count itself, if the rows were spread evenly over the cells of the pair. The stronger the colour, the less was learned about how two columns go together: below 1 single cells can be read, above 1 "
+             f"({np.sum(known > 1):,} of {np.isfinite(known).sum():,} pairs) only broad shapes. The more cells a pair has, the stronger its colour; fewer bins or levels help.")
+    if np.isnan(known).any(): words += " An empty cell is a pair that was not measured; what the synthetic table says of it comes from other marginals."
+    if len(values) < len(names): words += f" The first {len(values)} columns are shown."
+    return "<h3>Noise of the pairs</h3>" + paragraph(words) + heat(names[:len(values)], values, "noise / uniform cell")
+
 def noise_section(model: Any, real: np.ndarray | None = None) -> str:
     "Noise and expected error of the marginals; with the real codes also the error that came out."
     lines = sorted(measured_lines(model), key=lambda line: -line.ratio)
@@ -287,7 +312,7 @@ def noise_section(model: Any, real: np.ndarray | None = None) -> str:
     head = ["marginal", "cells", "noise (rows)", "noise / uniform cell", "expected raw L1", *(["synthetic L1 (not private)"] if found else [])]
     words = ("Every count got discrete Gaussian noise. Its size σ is known, so the error of a noisy marginal can be said without looking at the data: σ·cells·√(2/π)/n in L1. "
              "The synthetic table is usually closer than that, because all marginals are fitted together; take it as an upper guide. A noise above 1 uniform cell means that single cells of that marginal say little.")
-    return section("How noisy is it", paragraph(words), table(_HEAD, plan_rows(lines), "Noise by kind of marginal"), fold(f"All {len(lines):,} marginals, noisiest first", table(head, rows, "Noise and expected error of each marginal")))
+    return section("How noisy is it", paragraph(words), table(_HEAD, plan_rows(lines), "Noise by kind of marginal"), _noise_map(model), fold(f"All {len(lines):,} marginals, noisiest first", table(head, rows, "Noise and expected error of each marginal")))
 
 # %% ../nbs/14_report.ipynb #c032
 def _share(codes: np.ndarray, columns: Sequence, shape: Sequence) -> np.ndarray:
@@ -353,7 +378,7 @@ def error_section(model: Any, real: np.ndarray, test: np.ndarray | None, target:
 # %% ../nbs/14_report.ipynb #c039
 def _says(column: Any) -> str:
     "What the schema knows of a column."
-    if hasattr(column, "low"): return f"{column.low} to {column.high}"
+    if hasattr(column, "low"): return ", ".join(filter(None, (f"{column.low} to {column.high}", _grid_words(column))))
     return ", ".join(map(str, column.levels[:12])) + (f" and {len(column.levels) - 12} more" if len(column.levels) > 12 else "")
 
 def facts_section(model: Any) -> str:
@@ -366,8 +391,8 @@ def facts_section(model: Any) -> str:
                    paragraph(f"Made by privpgd {__version__} on {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC."))
 
 # %% ../nbs/14_report.ipynb #c041
-COLOURS = {"light": dict(ground="#ffffff", ink="#1a1d21", soft="#535a66", rule="#d5d9e0", panel="#f5f6f8", synth="#c2571a", stamp="#fff0e3", stampink="#7c2d12", shade="#00000038"),
-           "dark": dict(ground="#14171b", ink="#e7e9ec", soft="#abb3bf", rule="#3a414b", panel="#1d2127", synth="#e0894f", stamp="#3b1d0f", stampink="#fed7aa", shade="#ffffff38")}
+COLOURS = {"light": dict(ground="#ffffff", ink="#1a1d21", soft="#535a66", rule="#d5d9e0", panel="#f5f6f8", synth=RUST, stamp="#fff0e3", stampink="#7c2d12", shade="#00000038"),
+           "dark": dict(ground="#14171b", ink="#e7e9ec", soft="#abb3bf", rule="#3a414b", panel="#1d2127", synth="#e27d66", stamp="#3b1d0f", stampink="#fed7aa", shade="#ffffff38")}
 
 def _variables(colours: dict) -> str: return ";".join(f"--{name}:{value}" for name, value in colours.items())
 
@@ -401,6 +426,7 @@ svg{display:block;width:100%;height:auto}
 svg text{fill:var(--soft);font:10px system-ui,sans-serif}
 .synth,.heat,.scale,.dot{fill:var(--synth)}
 .gone{fill-opacity:.45}
+.bare{fill:none;stroke:var(--rule)}
 @media (min-width:44rem){.map text{font-size:7px}}
 .real,.line{fill:none;stroke:var(--ink);stroke-width:1.5;vector-effect:non-scaling-stroke}
 .axis{stroke:var(--rule)}

@@ -386,6 +386,24 @@ def _numbers(
         raise SchemaError(f"Column {name!r} has infinite values: replace them by missing ones, or by a bound.")
     return x
 
+# %% ../nbs/00_schema.ipynb #c038b
+def _decimal_bins(
+    edges: np.ndarray, # (k + 1,) increasing edges
+    decimals: int, # digits after the point
+) -> tuple[np.ndarray, np.ndarray]: # first and last number of each bin
+    "Bins between edges, as the numbers of so many decimals that they hold."
+    unit = 10.0**decimals
+    first = np.ceil(edges[:-1] * unit - 1e-6) + 0.0  # no -0.0
+    last = np.append(first[1:] - 1, np.floor(edges[-1] * unit + 1e-6))
+    first[0] += first[0] / unit < edges[0]
+    last[-1] -= last[-1] / unit > edges[-1]
+    return first / unit, last / unit
+
+def _place_on(decimals: int) -> Callable[..., np.ndarray]:
+    "`_place` on the numbers of so many decimals."
+    unit = 10.0**decimals
+    return lambda first, last, *how: _place(*(np.rint(end * unit).astype(np.int64) for end in (first, last)), *how) / unit
+
 # %% ../nbs/00_schema.ipynb #c040
 def _edges(column: "Numeric") -> np.ndarray:
     "Edges of a numeric column's bins: k + 1 floats."
@@ -396,6 +414,7 @@ def _edges(column: "Numeric") -> np.ndarray:
 def _ends(column: "Numeric") -> tuple[np.ndarray, np.ndarray]:
     "First and last value of each bin of a numeric column."
     edges, k = _edges(column), len(_edges(column)) - 1
+    if column.decimals is not None: return _decimal_bins(edges, column.decimals)
     if not column._whole: return _real_bins(edges)
     if column.integer and column.bins == k: return _whole_bins(int(column.low), int(column.high), k)
     first = np.ceil(edges[:-1]).astype(np.int64)
@@ -409,6 +428,16 @@ def _bound(column: Column, what: str, x: Any) -> int | float:
         raise SchemaError(f"Column {column.name!r} needs a finite number for {what}, not {x!r}.")
     return int(x) if abs(x) <= 2**53 and x == int(x) else float(x)
 
+def _check_decimals(column: "Numeric", largest: float) -> None:
+    "Check the number of decimals of a numeric column."
+    d, name = column.decimals, column.name
+    if d is None: return
+    if isinstance(d, (bool, np.bool_)) or not isinstance(d, Integral) or not 0 <= d <= 12:
+        raise SchemaError(f"Column {name!r} needs between 0 and 12 decimals, not {d!r}.")
+    if column._whole: raise SchemaError(f"Column {name!r} holds whole numbers, which have no decimals: leave decimals out.")
+    if largest * 10.0**d > 2**50: raise SchemaError(f"Column {name!r} has bounds too large for {d} decimals: use fewer decimals.")
+    _set(column, decimals=int(d))
+
 def _check_numeric(column: "Numeric") -> None:
     "Check and normalise bounds and bins of a numeric column."
     name, low, high = column.name, _bound(column, "low", column.low), _bound(column, "high", column.high)
@@ -420,6 +449,7 @@ def _check_numeric(column: "Numeric") -> None:
                           "use narrower bounds or integer=False.")
     if column.integer and not (isinstance(low, int) and isinstance(high, int)):
         raise SchemaError(f"Column {name!r} is integer and needs whole bounds, not low={low} and high={high}.")
+    _check_decimals(column, max(abs(low), abs(high)))
     _set(column, low=low, high=high, integer=bool(column.integer))
     if isinstance(column.bins, (Sequence, np.ndarray)) and not isinstance(column.bins, str):
         edges = tuple(_bound(column, "every edge in bins", e) for e in column.bins)
@@ -431,6 +461,7 @@ def _check_numeric(column: "Numeric") -> None:
         raise SchemaError(f"Column {name!r} cannot cut low={low} to high={high} into these bins in floating point: "
                           "use fewer bins or other bounds.")
     if (column._ends[0] > column._ends[1]).any():
+        if column.decimals is not None: raise SchemaError(f"Column {name!r} has a bin without a number of {column.decimals} decimals: use wider bins, or more decimals.")
         raise SchemaError(f"Column {name!r} holds integers but has a bin without any: use wider bins, or declare "
                           "integer=True with a number of bins.")
 
@@ -446,6 +477,7 @@ class Numeric(_Binned):
     missing: bool = False # allow missing values, as a code of their own
     dtype: str | None = None # pandas dtype to come back in; None: int64 or float64
     source: str = "declared" # "declared", "data" or "private"
+    decimals: int | None = None # number of decimals to come back with, such as 2 for money; None: as they fall
 
     def __post_init__(self):
         _check_common(self); _check_numeric(self); _check_dtype(self)
@@ -464,11 +496,12 @@ class Numeric(_Binned):
 
     def _values(self, codes: np.ndarray, placement: str, rng: np.random.Generator) -> pd.Series:
         (first, last), dtype = self._ends, _target(self, self._natural)
-        x = _place(first, last, codes, placement, rng)
+        place = _place if self.decimals is None else _place_on(self.decimals)
+        x = place(first, last, codes, placement, rng)
         with np.errstate(all="ignore"):
             back = pd.Series(x).astype(dtype).to_numpy("float64")
             out = (back < first[codes]) | (back > last[codes])
-            return pd.Series(np.where(out, _place(first, last, codes, "centre", rng), x)).astype(dtype)
+            return pd.Series(np.where(out, place(first, last, codes, "centre", rng), x)).astype(dtype)
 
     def _label(self, i: int) -> str:
         a, b = self._ends[0][i], self._ends[1][i]
@@ -713,30 +746,43 @@ def _stored(
     return kept or _by_schema(column)
 
 # %% ../nbs/00_schema.ipynb #c071
+def _decimals(
+    values: np.ndarray, # (n,) float64
+    dtype: Any, # in which they were stored
+    most: int = 6, # decimals beyond this are no decimals
+) -> int | None:
+    "The least number of decimals that all values have; None: they have more."
+    stored = np.float32 if dtype in ("float32", "Float32") else np.float64
+    same = lambda d: bool((np.round(values, d).astype(stored) == values.astype(stored)).all())
+    return next((d for d in range(most + 1) if np.abs(values).max() * 10.0**d < 2**50 and same(d)), None)
+
 def _infer_number(name: str, x: pd.Series, bins: int, common: dict) -> tuple[Column, str]:
     "A numeric column from its data, and the facts read."
     values = _numbers(name, x)
     low, high = values.min(), values.max()
     if low == high: return Ordinal(name, [int(low) if low == int(low) else float(low)], **common), "its only value"
     whole = bool((values == np.floor(values)).all() and max(abs(low), abs(high)) <= 2**53)
-    facts = "minimum, maximum" + ", whole or not" * (x.dtype.kind not in "iu")
-    return Numeric(name, low, high, bins, integer=whole, **common), facts
+    facts = "minimum, maximum" + ", number of decimals" * (x.dtype.kind not in "iu")
+    decimals = None if whole else _decimals(values, x.dtype)
+    if decimals is not None: bins = min(bins, round((high - low) * 10**decimals))  # a bin is at least a step wide
+    return Numeric(name, low, high, bins, integer=whole, decimals=decimals, **common), facts
 
 def _all_dates(x: pd.Series) -> bool:
     "Whether every text is a date in ISO form, of at least eight characters."
     try: return bool(x.str.len().min() >= 8) and len(_text_dates("", x)) > 0
     except SchemaError: return False
 
-def _infer_date(name: str, x: pd.Series, bins: int, common: dict) -> tuple[Column, str]:
-    "A column of dates from its data, and the facts read; dates without a time of day come back as such where bins allow."
+def _infer_date(name: str, x: pd.Series, bins: int, common: dict, text: bool) -> tuple[Column, str]:
+    "A column of dates from its data, and the facts read; text without a time of day, or without parts of a second, comes back as such where bins allow."
     at = _instants(name, x)
     low, high = (pd.Timestamp(np.datetime64(int(t), "us")) for t in (at.min(), at.max()))
     if low == high: high, bins = low + pd.Timedelta(days=1), 1
-    facts = "minimum, maximum" + ", whole days or not" * ("dtype" in common)
-    if (at % _TICKS["D"] == 0).all():
-        try: return Datetime(name, low, high, bins, **common), facts
-        except SchemaError: pass
-    return Datetime(name, low, high, bins, **(common | {"dtype": None})), facts
+    facts = "minimum, maximum" + ", whole days or seconds" * text
+    for unit in ("D", "s") if text else ():
+        if (at % _TICKS[unit] == 0).all():
+            try: return Datetime(name, low, high, bins, dtype=f"datetime64[{unit}]", **common), facts
+            except SchemaError: pass
+    return Datetime(name, low, high, bins, **common), facts
 
 # %% ../nbs/00_schema.ipynb #c072
 def _infer(
@@ -759,15 +805,20 @@ def _infer(
                               "declare, drop or convert it (dates with pandas.to_datetime).")
         return (Ordinal if kind == "categorical" and values.cat.ordered else Categorical)(name, levels, **common), "levels"
     if kind not in ("datetime64", "datetime", "date"): return _infer_number(name, known, bins, common)
-    return _infer_date(name, known, bins, common | ({"dtype": "datetime64[D]"} if kind == "date" else {}))
+    return _infer_date(name, known, bins, common, text=kind == "date")
 
 # %% ../nbs/00_schema.ipynb #c075
+def _grid_words(column: Any) -> str:
+    "The decimals of a column in words, if it has a number of them."
+    decimals = getattr(column, "decimals", None)
+    return "" if decimals is None else f"{decimals} decimal{'s' * (decimals != 1)}"
+
 def _summary(columns: Iterable[Any]) -> str:
     "A table of what is declared, for people: one line for each column."
     rows = []
     for c in columns:
         says = [f"{c.low} to {c.high}" if isinstance(c, _Binned) else " | ".join(map(str, c.levels[:6])) + " | …" * (len(c.levels) > 6)]
-        notes = {"integer": getattr(c, "integer", False), "missing": c.missing, f"source: {c.source}": c.source != "declared"}
+        notes = {"integer": getattr(c, "integer", False), (grid := _grid_words(c)): grid, "missing": c.missing, f"source: {c.source}": c.source != "declared"}
         rows.append([c.name, type(c).__name__, f"{c.size} codes", ", ".join(says + [note for note, on in notes.items() if on])])
     widths = [max(len(row[i]) for row in rows) for i in range(3)] + [0]
     lines = ["  ".join(x.ljust(w) for x, w in zip(row, widths)) for row in rows]

@@ -20,6 +20,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from .embedding import Embedding
+from .look import BLUE, GREY, RUST, canvas
 from .marginals import (Measurement, _check_noise, _generator, _open_ledger, _shape, _uncovered, _what, all_kway, count,
                                count_codes, estimate_total, measure, normalize_workload)
 from .privacy import (SENSITIVITY, Budget, BudgetError, Entry, Ledger, _given, _search, check_delta, composed_epsilon, composed_rho,
@@ -154,25 +155,24 @@ class Selection:
 def plot_selection(
     selection: Selection,  # what to draw
     schema: Schema,  # the public facts
-    ax=None,  # matplotlib axes, the current ones if not given
+    ax=None,  # matplotlib axes, new ones if not given
     known: Iterable[tuple[str, str]] = (),  # pairs to mark, for example the truth of a simulated table
     title: str = "",  # title
 ):
     "Columns on a circle, a line for each measured pair, thicker where the noise is smaller."
-    import matplotlib.pyplot as plt
-    ax, d = ax or plt.gca(), len(schema.names)
+    ax, d = canvas(ax, 3.6, 3.2, title), len(schema.names)
     at = {name: (math.sin(2 * math.pi * j / d), math.cos(2 * math.pi * j / d)) for j, name in enumerate(schema.names)}
     precision: dict = Counter()
     for m in selection.measurements:
         for pair in itertools.combinations(m.clique, 2): precision[pair] += m.sigma**-2
     top = math.sqrt(max(precision.values(), default=1.0))
     for pair, value in precision.items():
-        colour = "#c8553d" if pair in set(known) else "#1f4e79"
+        colour = RUST if pair in set(known) else BLUE
         ax.plot(*zip(*(at[n] for n in pair)), color=colour, lw=0.6 + 3 * math.sqrt(value) / top, alpha=0.85, zorder=1)
     for name, (x, y) in at.items():
-        ax.plot(x, y, "o", color="white", mec="#8a8f98", ms=5, zorder=2)
+        ax.plot(x, y, "o", color="white", mec=GREY, ms=5, zorder=2)
         ax.text(1.14 * x, 1.14 * y, name, fontsize=7, va="center", ha="left" if x > 0.15 else "right" if x < -0.15 else "center")
-    ax.set(xlim=(-1.5, 1.5), ylim=(-1.25, 1.25), aspect="equal"); ax.axis("off"); ax.set_title(title, fontsize=9)
+    ax.set(xlim=(-1.5, 1.5), ylim=(-1.25, 1.25), aspect="equal"); ax.axis("off")
     return ax
 
 # %% ../nbs/08_selection.ipynb #c034
