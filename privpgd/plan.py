@@ -135,6 +135,10 @@ def _lines(schema: Any, n: int, budget: Budget, preset: str, select: Any, neighb
     return tuple(expected(columns, cells, sigma, n) for (columns, cells, _), sigma in zip(rows, sigmas))
 
 # %% ../nbs/08b_plan.ipynb #c026
+def _all_cells(sizes: list) -> int:
+    "Cells of all columns and all pairs, which a selector counts: half of the square of the sum, without the squares."
+    return sum(sizes) + (sum(sizes) ** 2 - sum(k * k for k in sizes)) // 2
+
 def memory_needed(
     schema: Any,  # the public facts
     *,
@@ -147,7 +151,7 @@ def memory_needed(
     sizes = [int(k) for k in schema.shape]
     piece = min(piece_rows(len(sizes)), n or math.inf) * (4 * len(sizes) + 64)  # codes, and a few numbers of eight bytes for one column
     if isinstance(select, str):
-        counted = sum(sizes) + (sum(sizes) ** 2 - sum(k * k for k in sizes)) // 2  # all pairs: half of the square of the sum, without the squares
+        counted = _all_cells(sizes)
         measured = sum(sizes) + _most(select, len(sizes)) * _chosen(sizes)
     else: counted = measured = sum(cells for _, cells, _ in planned_marginals(schema, preset, select))
     return int(8 * counted + 64 * measured + piece + 16 * len(sizes) * n_particles)
@@ -263,7 +267,8 @@ def _problem(schema: Any, preset: str, select: Any, needed: int, limit: int | No
     if cells > CELL_LIMIT:
         return (f"The marginal of {', '.join(map(repr, columns))} has {cells:,} cells, more than {CELL_LIMIT:,}: "
                 "use fewer bins, merge levels, or drop the column.")
-    return memory_problem("The plan", needed, limit, "use fewer bins, merge levels, or drop columns" if isinstance(select, str) else "use fewer bins, or let select='aim' or 'mst' choose some marginals")
+    helpless = isinstance(select, str) or 8 * _all_cells(list(size.values())) > 0.8 * (limit or math.inf)  # a selector counts all pairs
+    return memory_problem("The plan", needed, limit, "use fewer bins, merge levels, or drop columns" if helpless else "use fewer bins, or let select='aim' or 'mst' choose some marginals")
 
 def check_memory(
     schema: Any,  # the public facts
