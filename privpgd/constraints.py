@@ -17,20 +17,21 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
 from .embedding import Embedding
-from .penalties import (Avoid, Bound, BoundFunction, Correlation, Difference, Lens, Mean, Penalty, Rate, Share, Statistic, Threshold, View, Wish, _equation, _knots, above, as_penalty,
-                               at_least, at_most, avoid, below, check_penalty, dither, equal, match, not_above, settle)
+from .penalties import (Aim, Avoid, Bound, Correlation, Difference, FunctionAim, Lens, Mean, Penalty, Rate, Share, Statistic, StatisticAim, Threshold, View, Wish, _knots, above, as_penalty,
+                               at_least, at_most, avoid, below, bound_aims, check_penalty, dither, equal, match, not_above, settle)
 from .refinement import refine
 
 # %% auto #0
 __all__ = ['Rule', 'obeys', 'RuleError', 'Group', 'groups_of', 'impose', 'repair', 'witnesses', 'place_rows', 'PublicMarginal',
            'exact_counts', 'PublicColumns', 'draw_given', 'Fact', 'possible', 'check_together', 'check_range',
-           'Requirements', 'finalize', 'Avoid', 'Bound', 'BoundFunction', 'Correlation', 'Difference', 'Lens', 'Mean',
-           'Penalty', 'Rate', 'Share', 'Statistic', 'Threshold', 'View', 'Wish', 'above', 'as_penalty', 'at_least',
-           'at_most', 'avoid', 'below', 'check_penalty', 'dither', 'equal', 'match', 'not_above', 'settle']
+           'check_values', 'Requirements', 'finalize', 'Aim', 'Avoid', 'Bound', 'Correlation', 'Difference',
+           'FunctionAim', 'Lens', 'Mean', 'Penalty', 'Rate', 'Share', 'Statistic', 'StatisticAim', 'Threshold', 'View',
+           'Wish', 'above', 'as_penalty', 'at_least', 'at_most', 'avoid', 'below', 'bound_aims', 'check_penalty',
+           'dither', 'equal', 'match', 'not_above', 'settle']
 
 # %% ../nbs/07_constraints.ipynb #c003
-_all_ = ["Avoid", "Bound", "BoundFunction", "Correlation", "Difference", "Lens", "Mean", "Penalty", "Rate", "Share", "Statistic", "Threshold", "View", "Wish", "above", "as_penalty", "at_least",
-         "at_most", "avoid", "below", "check_penalty", "dither", "equal", "match", "not_above", "settle"] # of the last chapter, handed on
+_all_ = ["Aim", "Avoid", "Bound", "Correlation", "Difference", "FunctionAim", "Lens", "Mean", "Penalty", "Rate", "Share", "Statistic", "StatisticAim", "Threshold", "View", "Wish", "above", "as_penalty", "at_least",
+         "at_most", "avoid", "below", "bound_aims", "check_penalty", "dither", "equal", "match", "not_above", "settle"] # of the last chapter, handed on
 
 # %% ../nbs/07_constraints.ipynb #c009
 @dataclass(frozen=True)
@@ -440,6 +441,10 @@ def possible(facts: Sequence,       # rules, bounds and public tables
     return (first if (first := status("highs")) in (0, 2) else status("highs-ipm")) != 2             # the simplex method may give up; the other one then tells
 
 # %% ../nbs/07_constraints.ipynb #c050
+def _exclusion(words: list) -> RuleError: # labels of facts
+    "The sentence about facts that no table obeys."
+    return RuleError(f"{words[0]} cannot be met by any table: correct it." if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]} exclude each other: drop or loosen one of them.")
+
 def check_together(facts: Sequence, lens: Lens, shown: Sequence = (), held: Sequence = (), most: float = 1e5) -> None: # shown: facts that connect no columns; most: cells of one linear program
     "Raise a sentence that names the facts when no table obeys all of them."
     sets: list[list] = []
@@ -456,8 +461,7 @@ def check_together(facts: Sequence, lens: Lens, shown: Sequence = (), held: Sequ
             here = [f for f in (*facts, *shown) if (set(f.columns) <= set(names) if f.bound is not None else set(f.columns) & set(names))]
             fails = lambda some: not possible(some, names, lens, held)
             if not fails(here): continue
-            words = [f.label for f in _fewest(here, fails)]
-            raise RuleError(f"{words[0]} cannot be met by any table: correct it." if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]} exclude each other: drop or loosen one of them.")
+            raise _exclusion([f.label for f in _fewest(here, fails)])
 
 def check_range(bounds: Sequence, lens: Lens) -> None:
     "Raise a sentence when a bound lies outside what its statistic can be."
@@ -466,9 +470,45 @@ def check_range(bounds: Sequence, lens: Lens) -> None:
         if b.low > high + b.room(lens) or b.high < low - b.room(lens): raise RuleError(f"{b.label()} asks for what cannot be: the statistic, read at the middle of bins, lies between {low:g} and {high:g}; correct it.")
 
 # %% ../nbs/07_constraints.ipynb #c052
+def _parts(statistic: Statistic) -> list: # of (sign, statistic)
+    "A statistic as a sum of statistics that are no differences."
+    return _parts(statistic.a) + [(-sign, s) for sign, s in _parts(statistic.b)] if isinstance(statistic, Difference) else [(1., statistic)]
+
+def _reach(statistic: Statistic, facts: Sequence, lens: Lens, held: Sequence = (), most: float = 1e5) -> tuple: # smallest and largest value, not too narrow
+    "What a statistic can be when the facts hold."
+    low, high = statistic.limits(lens)
+    names = tuple(n for n in lens.names if n in statistic.names())
+    near = [f for f in facts if set(f.columns) & set(names)]
+    if not near or not statistic.fraction(lens) or np.prod([float(lens.shape[lens.index(n)]) for n in names]) > most: return low, high
+    def end(side, good, bad): # the nearest value to `good` that is known to be out of reach
+        can = lambda v: possible([*near, Fact("", names, bound=Bound(statistic, **{side: v}, slack=0.))], names, lens, held)
+        if can(bad): return bad
+        for _ in range(8): good, bad = (middle, bad) if can(middle := (good + bad) / 2) else (good, middle)
+        return bad
+    return end("high", high, low), end("low", low, high)
+
+# %% ../nbs/07_constraints.ipynb #c053
+def check_values(bounds: Sequence, facts: Sequence, lens: Lens, held: Sequence = ()) -> None: # facts: rules and public tables
+    "Raise a sentence that names the bounds when no values of their statistics obey all of them."
+    split, atoms, loose = {id(b): _parts(b.statistic) for b in bounds}, [], []
+    for b in bounds:
+        for _, s in split[id(b)]:
+            if s not in atoms: atoms.append(s)
+            if s not in loose and b.statistic.fraction(lens) is None: loose.append(s)            # the others are judged by check_together
+    def fails(some):
+        known, ask, limit = [f for f in some if isinstance(f, Fact)], [np.zeros(len(atoms))], [0.]
+        for b in [b for b in some if isinstance(b, Bound)]:
+            row = sum(sign * np.eye(len(atoms))[atoms.index(s)] for sign, s in split[id(b)])
+            if b.low > -np.inf: ask.append(-row); limit.append(b.room(lens) - b.low)
+            if b.high < np.inf: ask.append(row); limit.append(b.high + b.room(lens))
+        ranges = [_reach(s, known, lens, held) if s in loose else s.limits(lens) for s in atoms]
+        return any(low > high for low, high in ranges) or linprog(np.zeros(len(atoms)), A_ub=np.array(ask), b_ub=limit, bounds=ranges).status == 2
+    if bounds and fails([*bounds, *facts]): raise _exclusion([x.label() if isinstance(x, Bound) else x.label for x in _fewest([*bounds, *facts], fails)])
+
+# %% ../nbs/07_constraints.ipynb #c056
 class Requirements:
     "Penalties and constraints, checked, in the form that the algorithm uses."
-    penalty: Callable[..., torch.Tensor]; pressing: Callable[..., tuple]; _given_shares: Callable[..., np.ndarray]  # the cells below write them
+    penalty: Callable[..., torch.Tensor]; aims: Callable[..., list]; _given_shares: Callable[..., np.ndarray]  # the cells below write them
 
     def __init__(self,
                  schema,           # public facts about the columns
@@ -494,6 +534,7 @@ class Requirements:
         self.source = kinds[PublicColumns][0].frame if kinds[PublicColumns] else None
 
     forbidden = property(lambda self: {g.columns: ~g.allowed for g in self.groups})
+    descends = property(lambda self: any(not isinstance(p, Bound) for p in self.penalties)) # a bound says itself where to go; other wishes are weighed against the tables by descent
     def __bool__(self) -> bool: return bool(self.penalties or self.groups or self.public or self.held)
 
     def _check(self, kinds: dict) -> None:
@@ -505,8 +546,9 @@ class Requirements:
             facts.append(Fact(f"the public marginal {p.label()}", clique, table=lambda common, clique=clique, table=table: _narrow(table, clique, common, lambda a, axes: a.sum(axes))))
         shown = [Fact(f"the public columns {', '.join(self.held)}", self.held, table=self._given_shares, slack=1.001 / len(self.given))] if self.held else []
         check_together(facts, self.lens, shown, self.held)
+        check_values(bounds, [f for f in (*facts, *shown) if f.bound is None], self.lens, self.held)
 
-# %% ../nbs/07_constraints.ipynb #c053
+# %% ../nbs/07_constraints.ipynb #c057
 def _public(marginals: list, groups: list, lens: Lens) -> dict:
     "Public marginals as probability tables, or a sentence about mass where a rule forbids it."
     out: dict[tuple, np.ndarray] = {}
@@ -542,32 +584,34 @@ def _given_shares(self: Requirements, common: tuple) -> np.ndarray:
 
 Requirements._given_shares = _given_shares
 
-# %% ../nbs/07_constraints.ipynb #c055
+# %% ../nbs/07_constraints.ipynb #c059
 def _penalty(self: Requirements, particles: torch.Tensor) -> torch.Tensor: # scalar
     "The weighted sum of all penalties."
     view = self.lens(particles)
     total: Any = sum(p(view) for p in self.penalties)
     return total
 
-def _pressing(self: Requirements, free: torch.Tensor, reached: torch.Tensor) -> tuple: # functions of (m, D) particles, and their limits
-    "The penalties as finalization needs them: a bound that free refinement breaks becomes an equation; limits are the penalties' own, or what the descent has reached."
-    view, there = self.lens(free), self.lens(reached)
-    wishes: list[Callable] = []
-    limits: list[float] = []
-    for p in [p.kept(float(p.statistic(there)), self.lens) if isinstance(p, Avoid) else p for p in self.penalties]:
-        wishes.append(BoundFunction(_equation(p, view), self.lens) if isinstance(p, Bound) else lambda z, p=p: p(self.lens(z)))
-        limits.append(abs(p.weight) * p.limit if p.limit is not None else float(p(there)))
-    return wishes, limits
+def _aims(self: Requirements, codes: np.ndarray) -> list: # (m, d) codes after the descent
+    "The penalties as the finalization needs them: limits are the penalties' own, or what the descent has reached."
+    out: list[Aim] = []
+    there = self.lens(torch.as_tensor(self.lens.embedding.embed(codes)))
+    for p in self.penalties:
+        if isinstance(p, Avoid): p = p.kept(float(p.statistic(there)), self.lens)
+        if isinstance(p, Bound): out += bound_aims(p, self.lens); continue
+        aim = FunctionAim(lambda z, p=p: p(self.lens(z)), abs(p.weight) * p.limit if p.limit is not None else float(p(there)), self.lens.embedding, 1.)
+        aim.room = 2e-4 * float(aim.reach(codes).max()) + 1e-12
+        out.append(aim)
+    return out
 
-Requirements.penalty, Requirements.pressing = _penalty, _pressing
+Requirements.penalty, Requirements.aims = _penalty, _aims
 
-# %% ../nbs/07_constraints.ipynb #c060
+# %% ../nbs/07_constraints.ipynb #c065
 def _say_unmet(codes: np.ndarray, wants: Requirements) -> None:
     "A warning for every bound and public marginal that the rows do not meet."
     view = wants.lens(torch.as_tensor(wants.lens.embedding.embed(codes)))
     for b in [p for p in wants.penalties if isinstance(p, Bound)]:
         s, room = float(b.statistic(view)), 1.01 * b.room(wants.lens) + 1e-6
-        if not b.low - room <= s <= b.high + room: warnings.warn(f"{b.label()} is not met: the rows have {s:.4g}; raise its weight, or loosen what stands against it.", UserWarning, stacklevel=3)
+        if not b.low - room <= s <= b.high + room: warnings.warn(f"{b.label()} is not met: the rows have {s:.4g}; loosen it, or what stands against it.", UserWarning, stacklevel=3)
     for clique, table in wants.public.items():
         counts = np.zeros(table.shape); np.add.at(counts, tuple(codes[:, wants.lens.embedding.index(clique)].T), 1)
         if (off := abs(counts - len(codes) * table).max()) > 2: warnings.warn(f"the public marginal of {', '.join(clique)} is not met: a cell is {off:.0f} rows off; loosen what stands against it.", UserWarning, stacklevel=3)
@@ -589,9 +633,8 @@ def finalize(particles: np.ndarray,       # (m, D) particles after the descent
     if wants.held: codes[:, embedding.index(wants.held)] = wants.given
     options = dict(embedding=embedding, seed=rng, history=history, forbidden=wants.forbidden or None, held=wants.held, weights={c: 1000. for c in wants.public if c in tables})
     if refinement is not None:
-        free, place = refine(codes, tables, schema, verbose=verbose, **options, **refinement), lambda rows: torch.as_tensor(embedding.embed(rows))
-        wishes, limits = wants.pressing(place(free), place(codes)) if wants.penalties else ([], [])
-        codes = free if all(float(w(place(free))) <= l for w, l in zip(wishes, limits)) else settle(codes, tables, schema, wishes, limits, **options)
+        if wants.penalties: codes = settle(codes, tables, schema, wants.aims(codes), **options, **refinement)
+        else: codes = refine(codes, tables, schema, verbose=verbose, **options, **refinement)
     codes = exact_counts(codes, wants.public, embedding, wants.groups, wants.held, rng)
     _say_unmet(codes, wants)
     return codes

@@ -5,6 +5,7 @@
 # %% ../nbs/06b_penalties.ipynb #c002
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,12 +14,12 @@ import numpy as np
 import torch
 
 from .embedding import Embedding, line
-from .refinement import objective, refine
+from .refinement import _FREE, Effects, linearize, refine
 
 # %% auto #0
 __all__ = ['Lens', 'View', 'above', 'below', 'Wish', 'Penalty', 'as_penalty', 'check_penalty', 'Statistic', 'Share', 'Rate',
            'Mean', 'Correlation', 'Threshold', 'Difference', 'Bound', 'match', 'at_least', 'at_most', 'equal',
-           'not_above', 'Avoid', 'avoid', 'dither', 'settle', 'BoundFunction']
+           'not_above', 'Avoid', 'avoid', 'dither', 'Aim', 'FunctionAim', 'StatisticAim', 'bound_aims', 'settle']
 
 # %% ../nbs/06b_penalties.ipynb #c008
 def _days(x) -> float:
@@ -70,6 +71,7 @@ class Lens:
         self.columns = _Named(zip(self.names, getattr(schema, "columns", None) or [None] * len(self.names)))
         self.knots = _Named({n: _knots(c, k) for (n, c), k in zip(self.columns.items(), self.shape)})
         self.missing = _Named({n: bool(getattr(c, "missing", False)) for n, c in self.columns.items()})
+        self.said: set = set()  # limits that a warning has been about
         self.flat = _Named({n: c.shape[1] == 1 and np.array_equal(c, line(len(c))) for n, c in zip(self.names, self.embedding.centres)})
 
     def __call__(self, particles: torch.Tensor) -> View: return View(particles, self)
@@ -146,6 +148,20 @@ def below(x: torch.Tensor, threshold: float, width: float) -> torch.Tensor:
     "A smooth version of x < threshold."
     return torch.sigmoid((threshold - x) / width)
 
+def _say_snapped(lens: Lens, name: str, low, high, inside: np.ndarray) -> None: # limits as numbers or None, (k,) codes that are taken
+    "A warning, once, for a limit that lies inside a bin."
+    column, taken = lens.columns[name], np.flatnonzero(inside)
+    if not hasattr(column, "_ends") or not len(taken): return
+    day = isinstance(column.low, str)
+    least = np.less_equal if (column._tick > 1 if day else column._whole) else np.less      # one point more or less matters to whole numbers and days only
+    first, last = (np.asarray(e, float) * (column._tick / 86_400e6 if day else 1.) for e in (column._grid if day else column._ends))
+    show = lambda x: str((np.datetime64(0, "us") + np.timedelta64(round(x * 86_400e6), "us")).astype("datetime64[s]")).removesuffix("T00:00:00") if day else f"{x:g}"
+    for limit, cut, read in ((low, lambda x: (first < x) & (x <= last), first[taken[0]]), (high, lambda x: least(first, x) & (x < last), last[taken[-1]])):
+        if limit is None or (name, limit) in lens.said or not (split := cut(limit)).any(): continue
+        lens.said.add((name, limit))
+        a, b = (show(float(e[split][0])) for e in (first, last))
+        warnings.warn(f"column {name!r}: the limit {show(limit)} of a region lies inside the bin from {a} to {b}, and bins are taken whole, so that it is read as {show(float(read))}: put a bin edge at {show(limit)} in the schema to have it as it is.", UserWarning, stacklevel=2)
+
 def _inside(lens: Lens, name: str, what) -> np.ndarray: # (k,) 0 or 1
     "Which codes of a column a region's line allows."
     j, levels = lens.index(name), getattr(lens.columns[name], "levels", None)
@@ -153,6 +169,7 @@ def _inside(lens: Lens, name: str, what) -> np.ndarray: # (k,) 0 or 1
         low, high = ((_days(x) if isinstance(x, str) else x) for x in what)
         x = lens.values(name)
         with np.errstate(invalid="ignore"): out = (x >= (-np.inf if low is None else low)) & (x <= (np.inf if high is None else high))
+        _say_snapped(lens, name, low, high, out)
     else:
         wanted = list(what) if isinstance(what, (list, set, tuple)) else [what]
         known = list(levels) if levels is not None else list(lens.values(name))
@@ -162,7 +179,7 @@ def _inside(lens: Lens, name: str, what) -> np.ndarray: # (k,) 0 or 1
     if not out.any(): raise ValueError(f"nothing in column {name!r} lies in {what!r}: no bin has its middle there; widen it.")
     return out.astype(float)
 
-# %% ../nbs/06b_penalties.ipynb #c024
+# %% ../nbs/06b_penalties.ipynb #c026
 def _region(self: View,
             where: Mapping, # column -> interval (low, high), list of levels, or level
             ) -> torch.Tensor: # (m,) memberships
@@ -178,7 +195,7 @@ def _present(self: View, name: str) -> torch.Tensor: # (m,)
 
 View.region, View.present = _region, _present
 
-# %% ../nbs/06b_penalties.ipynb #c027
+# %% ../nbs/06b_penalties.ipynb #c029
 class Wish:
     "What can be added to the loss: a weighted function of a view, which can be added to others and multiplied by a number."
     weight: float; name: str; __call__: Callable[..., torch.Tensor]
@@ -209,7 +226,7 @@ class Penalty(Wish):
 
     def __call__(self, view: View) -> torch.Tensor: return self.weight * self.fn(view)
 
-# %% ../nbs/06b_penalties.ipynb #c030
+# %% ../nbs/06b_penalties.ipynb #c032
 def as_penalty(what: Any) -> Wish:
     "A penalty, whatever it was given as."
     if isinstance(what, Wish): return what
@@ -230,7 +247,7 @@ def check_penalty(penalty: Wish, lens: Lens) -> None:
     if not torch.isfinite((penalty.weight * grad).square().sum()): raise ValueError(f"{said} has a gradient that is not finite: smooth it where it has a kink or a pole, or lower its weight.")
     if not grad.any() and value.item() != 0: raise ValueError(f"{said} is {value.item():.4g} with no slope anywhere: use smooth torch operations instead of rounding and comparing, such as above(x, threshold, width).")
 
-# %% ../nbs/06b_penalties.ipynb #c033
+# %% ../nbs/06b_penalties.ipynb #c035
 class Statistic:
     "A function of the mean of row features that lie between 0 and 1."
     touches: dict | None = None # how many features one record can change, squared and summed: {"replace": .., "add-remove": ..}; None: all of them
@@ -242,7 +259,14 @@ class Statistic:
         above, below = torch.tensor(self.fraction(lens), dtype=means.dtype, device=means.device)
         return (above[0] + above[1:] @ means) / (below[0] + below[1:] @ means).clamp(min=1e-9)
     def limits(self, lens: Lens) -> tuple: return 0., 1.                      # what the statistic can be
-    def names(self) -> tuple: return ()                                       # columns that it reads
+    def names(self) -> tuple: return ()                                       # columns that it reads; none: all of them
+    def swapped(self, view: View, j: int) -> torch.Tensor: # (m, k, q)
+        "The features that each row would have with every code of a column."
+        centres, out = torch.as_tensor(np.asarray(view.lens.embedding.centres[j])), []
+        for centre in centres:
+            z = view.particles.clone(); z[:, view.lens.embedding.columns[j]] = centre
+            out.append(self.features(view.lens(z)))
+        return torch.stack(out, 1)
     def __call__(self, view: View) -> torch.Tensor: return self.combine(self.features(view).mean(0), view.lens)
 
 @dataclass(frozen=True)
@@ -265,7 +289,7 @@ class Rate(Statistic):
     def fraction(self, lens): return (0., 1., 0.), (0., 1., 1.)
     def names(self): return tuple(dict.fromkeys([*self.of, *self.given]))
 
-# %% ../nbs/06b_penalties.ipynb #c035
+# %% ../nbs/06b_penalties.ipynb #c037
 def _scaled(view: View, name: str) -> torch.Tensor: # (m,) between 0 and 1
     "A column from its smallest to its largest code, 0 where it is missing."
     low, high = Mean(name).limits(view.lens)
@@ -304,7 +328,7 @@ class Correlation(Statistic):
     def limits(self, lens): return -1., 1.
     def names(self): return self.a, self.b
 
-# %% ../nbs/06b_penalties.ipynb #c037
+# %% ../nbs/06b_penalties.ipynb #c039
 @dataclass(frozen=True)
 class Threshold(Statistic):
     "The paper's smooth thresholding query, in the embedding."
@@ -316,6 +340,10 @@ class Threshold(Statistic):
         if len(self.theta) != view.particles.shape[1]: raise ValueError(f"theta has {len(self.theta)} numbers, but a particle has {view.particles.shape[1]} coordinates; give one for each.")
         theta = torch.tensor(self.theta, dtype=view.particles.dtype, device=view.particles.device)
         return torch.sigmoid(self.slope * (view.particles @ theta - self.offset))[:, None]
+    def swapped(self, view, j):
+        z, where, centres = view.particles, view.lens.embedding.columns[j], torch.as_tensor(np.asarray(view.lens.embedding.centres[j]))
+        theta = self.slope * torch.tensor(self.theta, dtype=z.dtype)
+        return ((z @ theta - z[:, where] @ theta[where] - self.slope * self.offset)[:, None] + centres @ theta[where]).sigmoid_()[:, :, None]
 
 @dataclass(frozen=True)
 class Difference(Statistic):
@@ -336,7 +364,7 @@ class Difference(Statistic):
         return a - d, b - c
     def names(self): return tuple(dict.fromkeys([*self.a.names(), *self.b.names()]))
 
-# %% ../nbs/06b_penalties.ipynb #c041
+# %% ../nbs/06b_penalties.ipynb #c043
 @dataclass(frozen=True)
 class Bound(Wish):
     "A statistic between two numbers."
@@ -367,9 +395,8 @@ class Bound(Wish):
         return ((torch.relu(self.low - s)**2 if np.isfinite(self.low) else 0 * s) + (torch.relu(s - self.high)**2 if np.isfinite(self.high) else 0 * s)) / ((b - a)**2 or 1.)
 
     def __call__(self, view: View) -> torch.Tensor: return self.weight * self.hinge(self.statistic(view), view.lens)
-    limit = property(lambda self: self.slack**2)
 
-# %% ../nbs/06b_penalties.ipynb #c042
+# %% ../nbs/06b_penalties.ipynb #c044
 def match(statistic: Statistic, value: float, weight: float = 1., **options) -> Bound:
     "Ask a statistic to have a value."
     return Bound(statistic, value, value, weight, **options)
@@ -390,7 +417,7 @@ def not_above(a: Statistic, b: Statistic, weight: float = 1., **options) -> Boun
     "Ask one statistic not to be larger than another."
     return Bound(Difference(a, b), high=0., weight=weight, **options)
 
-# %% ../nbs/06b_penalties.ipynb #c043
+# %% ../nbs/06b_penalties.ipynb #c045
 @dataclass(frozen=True)
 class Avoid(Wish):
     "The paper's protection: a statistic is pushed away from a value, by scale / (floor + difference squared)."
@@ -413,7 +440,7 @@ def avoid(statistic: Statistic, value: float, weight: float = 1., **options) -> 
     "Ask a statistic to stay away from a value, such as the true one."
     return Avoid(statistic, value, weight, **options)
 
-# %% ../nbs/06b_penalties.ipynb #c046
+# %% ../nbs/06b_penalties.ipynb #c048
 def dither(particles: np.ndarray, # (m, D) particles in the unit cube
            lens: Lens,            # what is known of the columns
            seed=None,             # int, numpy Generator or None
@@ -426,61 +453,126 @@ def dither(particles: np.ndarray, # (m, D) particles in the unit cube
         out[:, j] = np.minimum((rng.random((len(edge), 1)) * edge[:, -1:] >= edge).sum(1), edge.shape[1] - 1)
     return out
 
-# %% ../nbs/06b_penalties.ipynb #c049
-def _kappa(penalty: Callable, codes: np.ndarray, embedding: Embedding, tables: dict) -> float:
-    "A multiplier for which the penalty's slope is about as large as what one row gains in its tables."
-    z = torch.as_tensor(embedding.embed(codes)).requires_grad_(True)
-    grad, = torch.autograd.grad(penalty(z), z)
-    return max(1., len(tables) / len(embedding.names)) / (len(codes) * float(grad.square().mean().sqrt()) + 1e-6)
+# %% ../nbs/06b_penalties.ipynb #c051
+class Aim:
+    "A number r of the rows that must reach a limit, and the multiplier that pulls it there."
+    value: Callable[..., float]; changes: Callable[..., tuple]; reach: Callable[..., np.ndarray]  # a subclass has them
 
+    def __init__(self, limit: float, room: float, exact: bool = False): # what r must not exceed, by how much it may, and whether it may not be below either
+        self.limit, self.room, self.floor = limit, room, _FREE if exact else 0.
+
+    def begin(self, codes: np.ndarray, gain: float) -> None: # what a row's move is worth in the tables
+        "Stiffness and step, from what one row can do to r in each column that matters."
+        reach = self.reach(codes)
+        n = max(int(np.count_nonzero(reach)), 1)
+        self.kappa, self.step, self.nu, self.begun = gain * len(codes) / (2 * n * float(reach.max())**2 + 1e-12), min(1., 3 / n), 0., False
+
+    def effects(self, codes: np.ndarray, order: np.ndarray, j: int) -> Effects | None:
+        "What each level of a column would do to r, and how r is pulled."
+        value, found = self.changes(codes, order, j)
+        if found is None: return None
+        pull = self.kappa * (value - self.limit)
+        if self.begun: self.nu = max(self.nu + self.step * pull, self.floor)           # what the last visit has left
+        self.begun = True
+        return found._replace(pull=self.nu + pull, stiff=self.kappa, floor=self.floor)
+
+    def outside(self, codes: np.ndarray) -> float: # in units of the room
+        "How far r is beyond its limit."
+        gap = self.value(codes) - self.limit
+        return (abs(gap) if self.floor else max(gap, 0.)) / self.room
+
+# %% ../nbs/06b_penalties.ipynb #c053
+class FunctionAim(Aim):
+    "A torch function of the particles that must stay below a limit."
+    def __init__(self, function: Callable, limit: float, embedding: Embedding, room: float): # (m, D) -> scalar
+        super().__init__(limit, room)
+        self.function, self.embedding = function, embedding
+
+    def value(self, codes: np.ndarray) -> float:
+        with torch.no_grad(): return float(self.function(torch.as_tensor(self.embedding.embed(codes))))
+    def changes(self, codes: np.ndarray, order: np.ndarray, j: int) -> tuple: return linearize(self.function, codes, order, j, self.embedding)
+    def reach(self, codes: np.ndarray) -> np.ndarray: # (d,)
+        "How much one row can move m times the function, column by column."
+        z = torch.as_tensor(self.embedding.embed(codes)).requires_grad_(True)
+        grad, = torch.autograd.grad(self.function(z), z)
+        size = len(codes) * grad.square().mean(0).sqrt().numpy()
+        return np.array([np.linalg.norm(size[c]) for c in self.embedding.columns])
+
+# %% ../nbs/06b_penalties.ipynb #c055
+class StatisticAim(Aim):
+    "A statistic, or minus a statistic, that must stay below a limit."
+    def __init__(self, statistic: Statistic, limit: float, lens: Lens, room: float, sign: float = 1., exact: bool = False):
+        super().__init__(sign * limit, room, exact)
+        self.statistic, self.lens, self.sign, self.names = statistic, lens, sign, tuple(n for n in lens.names if n in statistic.names())
+        self.shape = tuple(lens.shape[lens.index(n)] for n in self.names)
+        self.table = self._features(np.indices(self.shape).reshape(len(self.shape), -1).T) if self.names and np.prod(self.shape, dtype=float) <= 2e5 else None
+
+    def _features(self, cells: np.ndarray) -> torch.Tensor: # (cells, columns) codes of the named columns -> (cells, q)
+        codes = np.zeros((len(cells), len(self.lens.names)), int); codes[:, self.lens.embedding.index(self.names)] = cells
+        with torch.no_grad(): return self.statistic.features(self._view(codes)).double()
+
+    def _view(self, codes: np.ndarray) -> View: return self.lens(torch.as_tensor(self.lens.embedding.embed(codes)))
+    def _cells(self, codes: np.ndarray) -> np.ndarray: return np.ravel_multi_index(tuple(codes[:, self.lens.index(n)] for n in self.names), self.shape)
+
+    def _means(self, codes: np.ndarray) -> torch.Tensor: # (q,)
+        with torch.no_grad():
+            if self.table is None: return self.statistic.features(self._view(codes)).double().mean(0)
+            return torch.as_tensor(np.bincount(self._cells(codes), minlength=len(self.table)) / len(codes)) @ self.table
+
+    def value(self, codes: np.ndarray) -> float: return self.sign * float(self.statistic.combine(self._means(codes), self.lens))
+
+# %% ../nbs/06b_penalties.ipynb #c056
+def _statistic_changes(self: StatisticAim, codes: np.ndarray, order: np.ndarray, j: int) -> tuple: # value, Effects or None
+    "The value, and what each code of a column would do to it, row by row."
+    name, means = self.lens.names[j], self._means(codes).requires_grad_(True)
+    value = self.sign * self.statistic.combine(means, self.lens)
+    if self.names and name not in self.names: return value.item(), None
+    slope = torch.autograd.grad(value, means)[0] / len(codes)
+    if self.table is None:
+        with torch.no_grad(): features = self.statistic.swapped(self._view(codes), j)
+        return value.item(), Effects((features[..., 0].mul_(float(slope[0])) if features.shape[2] == 1 else features @ slope.float()).numpy())
+    axis = self.names.index(name)
+    lines = np.moveaxis((self.table @ slope).numpy().reshape(self.shape), axis, -1)
+    others = tuple(codes[:, self.lens.index(n)] for n in self.names if n != name)
+    return value.item(), Effects(np.ascontiguousarray(np.broadcast_to(lines.astype(np.float32)[others], (len(codes), self.shape[axis]))))
+
+def _statistic_reach(self: StatisticAim, codes: np.ndarray) -> np.ndarray: # one number for each column that it reads
+    "How much one row can move m times the statistic, column by column."
+    some = codes[:2000]
+    found = [self.changes(some, np.arange(len(some)), self.lens.index(n))[1].change for n in self.names or self.lens.names]
+    return len(some) * np.array([np.sqrt(np.square(np.ptp(f, axis=1), dtype=float).mean()) for f in found])
+
+StatisticAim.changes, StatisticAim.reach = _statistic_changes, _statistic_reach
+
+# %% ../nbs/06b_penalties.ipynb #c057
+def bound_aims(bound: Bound, lens: Lens) -> list: # of StatisticAim
+    "A bound as aims: an equation, or an inequality for each side."
+    room = max(bound.room(lens), 1e-9)
+    if bound.low == bound.high: return [StatisticAim(bound.statistic, bound.low, lens, room, exact=True)]
+    return [StatisticAim(bound.statistic, limit, lens, room, sign) for limit, sign in ((bound.low, -1.), (bound.high, 1.)) if np.isfinite(limit)]
+
+# %% ../nbs/06b_penalties.ipynb #c060
 def settle(codes: np.ndarray,       # (m, d) integer codes, such as nearest centres
            tables: dict,            # clique -> array, the targets as shares
            schema,                  # anything with `names` and `shape`
-           penalties: Sequence,     # torch functions, (m, D) particles -> scalar
-           limits: Any,             # what each of them may be at the end
+           aims: Sequence,          # what must be reached
            *,
-           sweeps: int = 12,        # refinement sweeps
+           sweeps: int = 3,         # refinement sweeps, at least ...
+           most: int = 12,          # ... and at most
            seed=None,               # int, numpy Generator or None
-           embedding: Embedding | None = None, # made from the schema by default
-           history: list | None = None, # receives dict(sweep, objective, penalty, kappa)
-           **options,               # passed to `refine`: forbidden, held, weights, ...
+           history: list | None = None, # receives dict(sweep, moved, objective, seconds, outside)
+           **options,               # passed to `refine`: embedding, forbidden, held, weights, ...
            ) -> np.ndarray: # (m, d) int32 codes
-    "Refinement towards the tables among the rows whose penalties stay within their limits."
-    embedding, rng, limits = embedding or Embedding(schema), np.random.default_rng(seed), np.asarray(limits, float)
-    values = lambda rows: np.array([float(p(torch.as_tensor(embedding.embed(rows)))) for p in penalties])
-    def rank(rows, now): return (True, float(((now - limits) / (abs(limits) + 1e-12)).max())) if (now > limits).any() else (False, objective(rows, tables, schema, options.get("weights")))
-    rows, kappa = np.asarray(codes, np.int32), np.array([_kappa(p, codes, embedding, tables) for p in penalties])
-    best = (*rank(rows, values(rows)), rows)
-    for sweep in range(sweeps):
-        rows = refine(rows, tables, schema, penalty=list(penalties), penalty_weight=kappa, sweeps=1, seed=rng, embedding=embedding, **options)
-        now = values(rows)
-        if history is not None: history.append(dict(sweep=sweep + 1, objective=objective(rows, tables, schema, options.get("weights")), penalty=now.tolist(), kappa=kappa.tolist()))
-        best = min(best, (*rank(rows, now), rows), key=lambda b: b[:2])
-        kappa = kappa * np.where(now > limits, 3., .6)
-    return best[2]
-
-# %% ../nbs/06b_penalties.ipynb #c053
-def _equation(bound: Bound, view: View) -> Bound:
-    "A bound that is broken, as an equation at the side that it breaks; else the bound."
-    s = float(bound.statistic(view))
-    side = bound.low if s < bound.low else bound.high if s > bound.high else None
-    return bound if side is None else replace(bound, low=side, high=side)
-
-class BoundFunction:
-    "A bound as a function of particles that knows what every code would do to it."
-    def __init__(self, bound: Bound, lens: Lens): self.bound, self.lens = bound, lens
-    def __call__(self, particles: torch.Tensor) -> torch.Tensor: return self.bound(self.lens(particles))
-
-    def effects(self, particles: np.ndarray, j: int) -> tuple: # (m, D) places of codes, column -> (m, k) changes of the penalty, bend
-        "First-order change of the penalty if a row took each of the column's codes."
-        s, lens, z = self.bound.statistic, self.lens, torch.as_tensor(particles)
-        if s.names() and lens.names[j] not in s.names(): return np.zeros((len(z), lens.shape[j]), np.float32), 0.
-        with torch.no_grad(): means = s.features(lens(z)).mean(0)
-        means.requires_grad_(True)
-        value = self.bound.weight * self.bound.hinge(s.combine(means, lens), lens)
-        slope, = torch.autograd.grad(value, means)
-        out, where, centres = np.empty((len(z), lens.shape[j]), np.float32), lens.embedding.columns[j], torch.as_tensor(np.asarray(lens.embedding.centres[j]))
-        for c in range(lens.shape[j]):
-            y = z.clone(); y[:, where] = centres[c]
-            out[:, c] = ((s.features(lens(y)) @ slope) / len(z)).numpy()
-        return out, 1 / (2 * max(abs(float(value.detach())), 1e-12))
+    "Refinement towards the tables among the rows that reach every aim."
+    rng, rows = np.random.default_rng(seed), np.asarray(codes, np.int32)
+    log: list[dict] = []
+    for aim in aims: aim.begin(rows, sum(map(len, tables)) / len(schema.names))
+    best: tuple = ((True, np.inf), rows)
+    for sweep in range(1, most + 1):
+        rows = refine(rows, tables, schema, penalty=list(aims), penalty_weight=[1.] * len(aims), sweeps=1, seed=rng, history=log, **options)
+        log[-1] |= dict(sweep=sweep, outside=[aim.outside(rows) for aim in aims])
+        far, now = max(log[-1]["outside"], default=0.), log[-1]["objective"]
+        best = min(best, ((far > 1, far if far > 1 else now), rows), key=lambda b: b[0])
+        if sweep >= sweeps and far <= 1 and (now > .8 * log[-2]["objective"] or not any(aim.nu for aim in aims)): break
+    if history is not None: history.extend(log)
+    return best[1]

@@ -158,18 +158,18 @@ def _tables_and_start(measurements, schema, choices, n_particles, embedding, see
     return impose(tables, schema, wants.forbidden, wants.public), start
 
 # %% ../nbs/09_synthesizer.ipynb #c027
-PENALTY_DESCENT = dict(epochs=50, **TRANSPORT)  # when a penalty asks for descent and the preset has none
+PENALTY_DESCENT = dict(epochs=20, n_directions=4, **TRANSPORT)  # when a penalty asks for descent and the preset has none
 
 def _descent_options(choices, epochs, wants) -> dict:
     "Keyword arguments of `descend`: the preset's, the caller's epochs, the penalties and what is held."
-    options = {k: v for k, v in choices.descent.items() if k != "start"} if choices.descent["epochs"] or not wants.penalties else dict(PENALTY_DESCENT)
+    options = {k: v for k, v in choices.descent.items() if k != "start"} if choices.descent["epochs"] or not wants.descends else dict(PENALTY_DESCENT)
     options |= ({} if epochs is None else {"epochs": epochs}) | {"held": wants.held}
     return options | ({"penalty": wants.penalty, "penalty_weight": 1.0} if wants.penalties else {})
 
-def has_settled(history: list, patience: int = 10, tolerance: float = 0.01) -> bool:
-    "Whether loss and penalty together have not fallen by this share in so many epochs."
-    score = [h["loss"] + h["penalty"] for h in history]
-    return len(score) > 2 * patience and min(score[-patience:]) > (1 - tolerance) * min(score[:-patience])
+def has_settled(history: list, first: float, tolerance: float = 0.1) -> bool: # dicts of the epochs, the penalty at the start
+    "Whether the last epoch has lowered the penalty by less than this share of its whole fall."
+    score = [first, *(h["penalty"] for h in history)]
+    return len(score) > 2 and score[-2] - score[-1] <= tolerance * max(first - min(score), 0)
 
 # %% ../nbs/09_synthesizer.ipynb #c030
 def _plain_values(series: pd.Series) -> np.ndarray:
@@ -219,7 +219,8 @@ def generate(
         warnings.warn(f"No measured marginal has {', '.join(bare)}: such columns come out uniform, unless a penalty or a rule shapes them; measure them, too.", UserWarning, stacklevel=2)
     tables, start = _tables_and_start(facts, schema, choices, m, embedding, first, verbose, wants)
     options = _descent_options(choices, epochs, wants)
-    stop = (lambda epoch, z: has_settled(history)) if wants.penalties and epochs is None and not choices.descent["epochs"] else None
+    level = float(wants.penalty(torch.as_tensor(start))) if wants.descends and not isinstance(start, str) else 0.0
+    stop = (lambda epoch, z: has_settled(history, level)) if wants.descends and epochs is None and not choices.descent["epochs"] else None
     particles = descend(tables, schema, m, start=start, **options, embedding=embedding, seed=second, device=device,
                         verbose=verbose and options["epochs"] > 0, history=history, callback=stop)
     codes = finalize(particles, tables, schema, wants, choices.refinement, seed=third, history=history, verbose=verbose)
