@@ -23,11 +23,12 @@ from .schema import PrivacyWarning, Schema
 # %% ../nbs/02_marginals.ipynb #c006
 _all_ = ["CELL_LIMIT", "GRID", "Tally", "all_kway", "count", "count_codes", "counting_bytes", "noise_threshold", "normalize_workload"]
 
-# %% ../nbs/02_marginals.ipynb #c016
+# %% ../nbs/02_marginals.ipynb #c015a
 def _compact(counts: np.ndarray) -> np.ndarray:  # int32 or int64
     "The counts in four bytes each when they, and sums and differences of two of them, fit; otherwise in eight."
     return counts.astype(np.int32 if counts.size and max(abs(int(counts.min())), abs(int(counts.max()))) < 2**30 else np.int64)
 
+# %% ../nbs/02_marginals.ipynb #c016
 @dataclass(frozen=True, eq=False)
 class Measurement:
     "Noisy counts of one marginal, and how noisy they are."

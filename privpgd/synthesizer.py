@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
@@ -241,6 +241,10 @@ class _Pages:
         n = frame_or_n if known else count_rows(frame_or_n, schema)
         return plan(schema, n, self.epsilon, self.delta, preset=self.preset, select=self.select, n_particles=self.n_particles, neighbors=self.neighbors)
 
+    def write(self, path, n: int | None = None, seed: int | None = None) -> int:
+        "Write what `sample` would give straight to a .parquet, .csv or .csv.gz file, in chunks, all of it or nothing; returns the number of rows."
+        return write_rows(sample_chunks(cast("PrivPGD", self), n, seed), path, getattr(self, "schema_", None))
+
     def report(self, real=None, path="report.html", **options):
         "Write a page about the fitted model: privacy spent, pictures, and errors when the real table is given (then it is not for release)."
         from privpgd.report import report
@@ -275,10 +279,6 @@ class PrivPGD(_Pages, BaseEstimator):
     def sample(self, n: int | None = None, seed: int | None = None) -> Any:
         "All particles as rows, or `n` of them (with replacement only when there are fewer than `n`), in the kind of frame that came in; pandas for files and queries."
         return to_kind(sample_rows(self, n, seed), getattr(self, "kind_", "pandas"), getattr(self, "schema_", None))
-
-    def write(self, path, n: int | None = None, seed: int | None = None) -> int:
-        "Write what `sample` would give straight to a .parquet, .csv or .csv.gz file, in chunks, all of it or nothing; returns the number of rows."
-        return write_rows(sample_chunks(self, n, seed), path, getattr(self, "schema_", None))
 
     def save(self, path) -> None:
         "Write the model to one file, atomically."
