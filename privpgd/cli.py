@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['LARGE', 'PLAN_WORDS', 'read_table', 'keep_columns', 'open_table', 'rows_of', 'read_schema', 'write_atomically',
-           'write_table', 'write_text', 'check_output', 'check_apart', 'Talk', 'round_outward', 'Guess', 'draft_column',
-           'draft_text', 'schema_command', 'in_shell', 'parse_select', 'plan_command', 'read_from_data', 'how_many',
-           'synth_command', 'covered_words', 'report_command', 'errors_text', 'evaluate_command', 'sample_command',
-           'bench_text', 'bench_command', 'demo_errors', 'demo_command', 'make_parser', 'main']
+           'write_table', 'write_rows_of', 'write_text', 'check_output', 'check_apart', 'Talk', 'round_outward',
+           'Guess', 'draft_column', 'draft_text', 'schema_command', 'in_shell', 'parse_select', 'plan_command',
+           'read_from_data', 'how_many', 'synth_command', 'covered_words', 'report_command', 'errors_text',
+           'evaluate_command', 'sample_command', 'bench_text', 'bench_command', 'demo_errors', 'demo_command',
+           'make_parser', 'main']
 
 # %% ../nbs/15_cli.ipynb #c003
 import argparse
@@ -143,6 +144,11 @@ def write_table(frame: Any, path: Any) -> None:
         frame.to_csv(sys.stdout, index=False)
         sys.stdout.flush()
     else: write_atomically(path, lambda p: frame.to_parquet(p, index=False) if _is_parquet(path) else frame.to_csv(p, index=False))
+
+def write_rows_of(model: Any, rows: int, path: Any, seed: int | None = None) -> None:
+    "Write rows of a fitted model: in chunks to a .csv, .csv.gz or .parquet file, else as a whole."
+    if str(path).endswith((".csv", ".csv.gz", ".parquet")) and not _is_pipe(path): model.write(path, rows, seed)
+    else: write_table(model.sample(rows, seed), path)
 
 def write_text(text: str, path: Any) -> None:
     "Write a text atomically; - is the standard output."
@@ -527,8 +533,7 @@ def synth_command(args: argparse.Namespace) -> None:
     model.fit(frame, schema, ledger=args.ledger)
     talk.step("writing")
     rows, why = how_many(args.rows, n if args.neighbors == "replace" else None, args.particles)
-    table = model.sample(rows)
-    for path, write in ((args.save, model.save), (args.report, lambda p: model.report(path=p, unit=args.unit)), (args.output, lambda p: write_table(table, p))):
+    for path, write in ((args.save, model.save), (args.report, lambda p: model.report(path=p, unit=args.unit)), (args.output, lambda p: write_rows_of(model, rows, p))):
         if path is not None: _put(args, path, write)
     talk.say(f"{rows:,} rows, {why}")
     _written(talk, args, rows=rows, private=not read_from_data(model) and not args.ledger.seeded, advice=args.plan.advice)
@@ -588,15 +593,13 @@ def evaluate_command(args: argparse.Namespace) -> None:
 
 def sample_command(args: argparse.Namespace) -> None:
     "Write rows of a saved model; no data is touched."
-    from privpgd.synthesizer import sample_rows
     talk = Talk(args)
     check_output(args.output, table=True)
     check_apart({"-o": args.output}, {"the model": args.model})
     _check_rows(args.rows)
     model = _load(args.model)
     rows, why = how_many(args.rows, model.measurements_[0].total, len(model.codes_))
-    table = sample_rows(model, rows, args.seed)
-    _put(args, args.output, lambda p: write_table(table, p))
+    _put(args, args.output, lambda p: write_rows_of(model, rows, p, args.seed))
     talk.say(f"{rows:,} rows, {why}")
     talk.say("no privacy cost: they were drawn from the noisy model, not from the data" + ("" if args.output == "-" else f"\nwrote {args.output}"))
     talk.result(files=[args.output], rows=rows, epsilon_spent=0)

@@ -10,7 +10,6 @@ __all__ = ['L1_SENSITIVITY', 'SELECTORS', 'l1_error', 'Desk', 'fit_plan', 'Round
 # %% ../nbs/08_selection.ipynb #c002
 import itertools
 import math
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,15 +18,16 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from .counting import _count
 from .embedding import Embedding
 from .look import BLUE, GREY, RUST, canvas
-from .marginals import (Measurement, _check_noise, _generator, _open_ledger, _shape, _uncovered, _what, all_kway, count,
+from .marginals import (Measurement, _check_noise, _generator, _open_ledger, _shape, _uncovered, _what, all_kway,
                                count_codes, estimate_total, measure, normalize_workload)
 from .privacy import (SENSITIVITY, Budget, BudgetError, Entry, Ledger, _given, _search, check_delta, composed_epsilon, composed_rho,
                              discrete_gaussian, exponential_mechanism, gaussian_sigma, zcdp_rho)
 from .projection import consensus_margins, fit_margins, merge, nearest_simplex, shrink_interaction
 from .refinement import independent, refine
-from .schema import ClipWarning, Schema
+from .schema import Schema
 
 # %% ../nbs/08_selection.ipynb #c009
 L1_SENSITIVITY = {"replace": 2.0, "add-remove": 1.0}  # how far one record moves the L1 norm of a table of counts
@@ -43,15 +43,9 @@ def l1_error(
 
 # %% ../nbs/08_selection.ipynb #c015
 def _count_for(ledger: Ledger, frame: Any, schema: Schema, cliques: Sequence, verbose: bool) -> dict:  # clique -> exact counts
-    "Exact tables; when the number of rows is private, neither a bar nor a warning tells how many values were seen."
-    if ledger.neighbors == "replace": return count(frame, schema, list(cliques), verbose=verbose)
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always", ClipWarning)
-        tables = count(frame, schema, list(cliques))
-    for w in heard:
-        column, clip, _ = str(w.message).partition(": clipped ")
-        warnings.warn(f"{column}: values outside the public bounds were clipped to them." if clip else w.message, w.category, stacklevel=4)
-    return tables
+    "Exact tables; when the number of rows is private, neither a bar nor a message tells how many values were seen."
+    known = ledger.neighbors == "replace"
+    return _count(frame, schema, normalize_workload(list(cliques), schema), verbose and known, public_n=known)[0]
 
 
 class Desk:
