@@ -146,9 +146,13 @@ def write_table(frame: Any, path: Any) -> None:
     else: write_atomically(path, lambda p: frame.to_parquet(p, index=False) if _is_parquet(path) else frame.to_csv(p, index=False))
 
 def write_rows_of(model: Any, rows: int, path: Any, seed: int | None = None) -> None:
-    "Write rows of a fitted model: in chunks to a .csv, .csv.gz or .parquet file, else as a whole."
-    if str(path).endswith((".csv", ".csv.gz", ".parquet")) and not _is_pipe(path): model.write(path, rows, seed)
-    else: write_table(model.sample(rows, seed), path)
+    "Write rows of a fitted model to a file, chunk by chunk; to the standard output, as CSV."
+    from privpgd.sources import _write_csv, _write_parquet
+    from privpgd.synthesizer import sample_chunks
+    if str(path) == "-": return write_table(model.sample(rows, seed), path)
+    chunks = sample_chunks(model, rows, seed)
+    if _is_parquet(path): _write_parquet(chunks, path, model.schema_)
+    else: _write_csv(chunks, path, model.schema_, str(path).endswith(".gz"))
 
 def write_text(text: str, path: Any) -> None:
     "Write a text atomically; - is the standard output."
