@@ -598,9 +598,7 @@ def _aims(self: Requirements, codes: np.ndarray) -> list: # (m, d) codes after t
     for p in self.penalties:
         if isinstance(p, Avoid): p = p.kept(float(p.statistic(there)), self.lens)
         if isinstance(p, Bound): out += bound_aims(p, self.lens); continue
-        aim = FunctionAim(lambda z, p=p: p(self.lens(z)), abs(p.weight) * p.limit if p.limit is not None else float(p(there)), self.lens.embedding, 1.)
-        aim.room = 2e-4 * float(aim.reach(codes).max()) + 1e-12
-        out.append(aim)
+        out.append(FunctionAim(lambda z, p=p: p(self.lens(z)), abs(p.weight) * p.limit if p.limit is not None else float(p(there)), self.lens.embedding))
     return out
 
 Requirements.penalty, Requirements.aims = _penalty, _aims

@@ -464,6 +464,7 @@ class Aim:
     def begin(self, codes: np.ndarray, gain: float) -> None: # what a row's move is worth in the tables
         "Stiffness and step, from what one row can do to r in each column that matters."
         reach = self.reach(codes)
+        self.room = self.room or 2e-4 * float(reach.max()) + 1e-12
         n = max(int(np.count_nonzero(reach)), 1)
         self.kappa, self.step, self.nu, self.begun = gain * len(codes) / (2 * n * float(reach.max())**2 + 1e-12), min(1., 3 / n), 0., False
 
@@ -484,19 +485,54 @@ class Aim:
 # %% ../nbs/06b_penalties.ipynb #c053
 class FunctionAim(Aim):
     "A torch function of the particles that must stay below a limit."
-    def __init__(self, function: Callable, limit: float, embedding: Embedding, room: float): # (m, D) -> scalar
+    def __init__(self, function: Callable, limit: float, embedding: Embedding, room: float = 0.): # (m, D) -> scalar; a room of 0: a small part of what the rows can do
         super().__init__(limit, room)
         self.function, self.embedding = function, embedding
 
     def value(self, codes: np.ndarray) -> float:
         with torch.no_grad(): return float(self.function(torch.as_tensor(self.embedding.embed(codes))))
-    def changes(self, codes: np.ndarray, order: np.ndarray, j: int) -> tuple: return linearize(self.function, codes, order, j, self.embedding)
+
     def reach(self, codes: np.ndarray) -> np.ndarray: # (d,)
-        "How much one row can move m times the function, column by column."
+        "How much one row can move m times the function, column by column; also finds the columns in which the gradient misleads."
         z = torch.as_tensor(self.embedding.embed(codes)).requires_grad_(True)
         grad, = torch.autograd.grad(self.function(z), z)
         size = len(codes) * grad.square().mean(0).sqrt().numpy()
-        return np.array([np.linalg.norm(size[c]) for c in self.embedding.columns])
+        found, self.curved = np.array([np.linalg.norm(size[c]) for c in self.embedding.columns]), self._curved(codes)
+        for j, spread in (self.curved or {}).items(): found[j] = spread
+        return found
+
+# %% ../nbs/06b_penalties.ipynb #w7e3723
+def _swap(self: FunctionAim, z: torch.Tensor, j: int, c: int) -> torch.Tensor: # (m,)
+    "The function of each row alone, if it took a code."
+    y = z.clone(); y[:, self.embedding.columns[j]] = torch.as_tensor(np.asarray(self.embedding.centres[j][c]))
+    return torch.vmap(lambda row: self.function(row[None]))(y)
+
+def _curved(self: FunctionAim, codes: np.ndarray) -> dict | None: # column -> typical spread over its codes
+    "Columns in which a mean of a function of rows is not linear; None if it is no such mean."
+    z = torch.as_tensor(self.embedding.embed(codes[:: max(len(codes) // 64, 1)][:64])).requires_grad_(True)
+    try:
+        value, out = self.function(z), {}
+        grad, z = torch.autograd.grad(value, z)[0] * len(z), z.detach()
+        alone = torch.vmap(lambda row: self.function(row[None]))(z)
+        if not torch.isclose(alone.mean(), value.detach(), rtol=1e-3, atol=1e-9): return None
+        for j, c in enumerate(self.embedding.columns):
+            centres = torch.as_tensor(np.asarray(self.embedding.centres[j]))
+            y = z.repeat_interleave(len(centres), 0); y[:, c] = centres.repeat(len(z), 1)
+            found, guess = torch.vmap(lambda row: self.function(row[None]))(y).reshape(len(z), -1), grad[:, c] @ centres.T
+            miss, spread = ((found - found[:, :1]) - (guess - guess[:, :1])).abs().max(), found.max(1)[0] - found.min(1)[0]
+            if miss > .05 * spread.max(): out[j] = float(spread.square().mean().sqrt())
+        return out
+    except Exception: return None                                            # not a function that can be asked for one row
+
+def _function_changes(self: FunctionAim, codes: np.ndarray, order: np.ndarray, j: int) -> tuple: # value, Effects or None
+    "The value, and what each code of a column would do to it, row by row."
+    if self.curved is None: return linearize(self.function, codes, order, j, self.embedding)
+    if j not in self.curved: return linearize(self.function, codes, slice(None), j, self.embedding, bends=False)      # every row for itself, in any order
+    z = torch.as_tensor(self.embedding.embed(codes))
+    with torch.no_grad(): found = torch.stack([self._swap(z, j, c) for c in range(self.embedding.shape[j])], 1) / len(z)
+    return self.value(codes), Effects(found.float().numpy())
+
+FunctionAim._swap, FunctionAim._curved, FunctionAim.changes = _swap, _curved, _function_changes
 
 # %% ../nbs/06b_penalties.ipynb #c055
 class StatisticAim(Aim):

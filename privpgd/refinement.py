@@ -255,9 +255,10 @@ def _penalty_curvature(penalty: Callable, z, grad) -> float: # (D, m) particles 
 # %% ../nbs/05c_refinement.ipynb #c048
 def linearize(penalty: Callable,  # (m, D) tensor -> scalar tensor
               codes: np.ndarray,  # (m, d) shuffled codes
-              order: np.ndarray,  # which row of the table each of them is
+              order: Any,         # which row of the table each of them is; slice(None) when that does not matter
               j: int,             # column
               embedding: Embedding,
+              bends: bool = True, # whether its slope changes as rows move
               ) -> tuple: # value, Effects or None
     "A torch function of the particles, and what each level of a column would do to it to first order."
     z = np.empty((embedding.dim, len(codes)), np.float32)
@@ -265,7 +266,7 @@ def linearize(penalty: Callable,  # (m, D) tensor -> scalar tensor
     value, g = _penalty_gradient(penalty, z)
     mine = g[embedding.columns[j]]
     if not mine.any(): return value, None
-    bend = _penalty_curvature(penalty, z, g) / (float((g.astype(np.float64)**2).sum()) + 1e-300)
+    bend = _penalty_curvature(penalty, z, g) / (float((g.astype(np.float64)**2).sum()) + 1e-300) if bends else 0.
     return value, Effects((mine[:, order].T @ embedding.centres[j].T).astype(np.float32), bend=bend)
 
 def _tilt(pulls: list, codes, order, j: int, embedding: Embedding) -> tuple: # (P, m, k) changes, (P, 4) what they cost
