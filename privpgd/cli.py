@@ -256,7 +256,7 @@ def _disguise(known: Any) -> str | None:
     "What texts really are, if they are something else."
     import pandas as pd
     some = known.iloc[:2000].astype(str).str.strip()
-    numbers = pd.to_numeric(some.str.replace(r"[$€£%,\s]", "", regex=True), errors="coerce").notna()
+    numbers = pd.to_numeric(some.str.replace(r"(?i)\b(?:chf|eur|usd|gbp|fr\.?|sfr\.?)|[$€£¥%,'’\s]", "", regex=True), errors="coerce").notna()
     if some.str.fullmatch(r"0\d+").any(): return None  # codes such as 01
     if numbers.mean() > 0.8:
         odd = some[~numbers]

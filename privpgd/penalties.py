@@ -501,7 +501,7 @@ class FunctionAim(Aim):
         for j, spread in (self.curved or {}).items(): found[j] = spread
         return found
 
-# %% ../nbs/06b_penalties.ipynb #w7e3723
+# %% ../nbs/06b_penalties.ipynb #c054
 def _swap(self: FunctionAim, z: torch.Tensor, j: int, c: int) -> torch.Tensor: # (m,)
     "The function of each row alone, if it took a code."
     y = z.clone(); y[:, self.embedding.columns[j]] = torch.as_tensor(np.asarray(self.embedding.centres[j][c]))
@@ -534,7 +534,7 @@ def _function_changes(self: FunctionAim, codes: np.ndarray, order: np.ndarray, j
 
 FunctionAim._swap, FunctionAim._curved, FunctionAim.changes = _swap, _curved, _function_changes
 
-# %% ../nbs/06b_penalties.ipynb #c055
+# %% ../nbs/06b_penalties.ipynb #c057
 class StatisticAim(Aim):
     "A statistic, or minus a statistic, that must stay below a limit."
     def __init__(self, statistic: Statistic, limit: float, lens: Lens, room: float, sign: float = 1., exact: bool = False):
@@ -557,7 +557,7 @@ class StatisticAim(Aim):
 
     def value(self, codes: np.ndarray) -> float: return self.sign * float(self.statistic.combine(self._means(codes), self.lens))
 
-# %% ../nbs/06b_penalties.ipynb #c056
+# %% ../nbs/06b_penalties.ipynb #c058
 def _statistic_changes(self: StatisticAim, codes: np.ndarray, order: np.ndarray, j: int) -> tuple: # value, Effects or None
     "The value, and what each code of a column would do to it, row by row."
     name, means = self.lens.names[j], self._means(codes).requires_grad_(True)
@@ -580,14 +580,14 @@ def _statistic_reach(self: StatisticAim, codes: np.ndarray) -> np.ndarray: # one
 
 StatisticAim.changes, StatisticAim.reach = _statistic_changes, _statistic_reach
 
-# %% ../nbs/06b_penalties.ipynb #c057
+# %% ../nbs/06b_penalties.ipynb #c059
 def bound_aims(bound: Bound, lens: Lens) -> list: # of StatisticAim
     "A bound as aims: an equation, or an inequality for each side."
     room = max(bound.room(lens), 1e-9)
     if bound.low == bound.high: return [StatisticAim(bound.statistic, bound.low, lens, room, exact=True)]
     return [StatisticAim(bound.statistic, limit, lens, room, sign) for limit, sign in ((bound.low, -1.), (bound.high, 1.)) if np.isfinite(limit)]
 
-# %% ../nbs/06b_penalties.ipynb #c060
+# %% ../nbs/06b_penalties.ipynb #c062
 def settle(codes: np.ndarray,       # (m, d) integer codes, such as nearest centres
            tables: dict,            # clique -> array, the targets as shares
            schema,                  # anything with `names` and `shape`

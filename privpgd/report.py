@@ -254,9 +254,11 @@ def promise_section(model: Any) -> str:
     "What was released and under which guarantee."
     ledger, schema, n = model.privacy_, model.schema_, estimate_total(model.measurements_)
     rows = f"{n:,.0f} rows" if ledger.neighbors == "replace" else f"about {n:,.0f} rows (a noisy estimate)"
+    wishes = ", ".join(getattr(model, "wishes_", []))
     return section("What was released",
         paragraph(f"Synthetic rows with {len(schema.names)} columns, drawn from a model that holds {len(model.codes_):,} of them. It was made from {len(model.measurements_):,} noisy marginals "
                   f"of a table of {rows}. No row was copied: the synthetic rows are chosen so that their marginals agree with the noisy ones."),
+        paragraph(f"Beyond the noisy marginals, the rows were made to keep what the publisher asked for ({wishes}): where that disagrees with the data, the table follows the wish.") if wishes else "",
         f'<p class="promise">Differential privacy with ε = {ledger.epsilon:.3g} and δ = {ledger.delta:g}</p>',
         paragraph(ledger.meaning), paragraph(_NEIGHBOURS[ledger.neighbors]),
         paragraph("Whatever is computed from the released table keeps the promise. Another release about the same people adds to it."))

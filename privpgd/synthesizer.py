@@ -310,6 +310,7 @@ def fit_model(model: PrivPGD, frame: Any, schema: Schema, ledger: Ledger | None 
     model.tables_, model.particles_, model.codes_, model.placed_ = made.tables, made.particles, made.codes, made.placed
     plain = model.select is None or isinstance(model.select, (str, int))
     model.settings_ = {k: v.item() if isinstance(v, np.generic) else v for k, v in model.get_params().items() if k not in ("penalties", "constraints") and (k != "select" or plain)}
+    model.wishes_ = [type(w).__name__ + (f" '{w.name}'" if getattr(w, "name", "") else "") for w in (*model.constraints, *model.penalties)]  # no values: a wish may hold what must not be shown
     return model
 
 # %% ../nbs/09_synthesizer.ipynb #c039
@@ -349,7 +350,7 @@ def save_model(model: PrivPGD, path) -> None:
     "Write a fitted model to `path`: JSON and npz in a zip, with a digest."
     if not hasattr(model, "codes_"): raise NotFittedError("This PrivPGD is not fitted yet: call fit(frame, schema) before save.")
     facts = dict(format=FORMAT, settings=model.settings_, schema=json.loads(model.schema_.to_json()), privacy=json.loads(model.privacy_.to_json()),
-                 history=model.history_, kind=model.kind_, rounds=[asdict(r) for r in getattr(model, "rounds_", ())], cliques=[list(c) for c in model.tables_], placed=list(model.placed_),
+                 history=model.history_, kind=model.kind_, wishes=getattr(model, "wishes_", []), rounds=[asdict(r) for r in getattr(model, "rounds_", ())], cliques=[list(c) for c in model.tables_], placed=list(model.placed_),
                  measurements=[dict(clique=list(m.clique), sigma=m.sigma, total=m.total) for m in model.measurements_])
     arrays = {"codes": model.codes_, "particles": model.particles_}
     arrays |= {f"counts{i}": m.counts for i, m in enumerate(model.measurements_)}
@@ -391,6 +392,7 @@ def _rebuild(facts: dict, arrays: dict, cls) -> PrivPGD:
     model.settings_, model.placed_ = facts["settings"], {name: arrays[f"placed{i}"] for i, name in enumerate(facts.get("placed", []))}
     model.codes_, model.particles_, model.history_, model.kind_ = arrays["codes"], arrays["particles"], facts["history"], facts.get("kind", "pandas")
     model.rounds_ = tuple(Round(**{**r, "clique": tuple(r["clique"])}) for r in facts.get("rounds", []))
+    model.wishes_ = facts.get("wishes", [])
     return model
 
 def load_model(path, cls=PrivPGD) -> PrivPGD:
