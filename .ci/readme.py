@@ -14,7 +14,7 @@ def cells(notebook):
     "The cells a reader sees, without their directives."
     for cell in notebook.cells:
         lines = cell.source.splitlines()
-        if cell.cell_type == "raw" or any(line.startswith(("#| hide", "#| default_exp")) for line in lines): continue
+        if cell.cell_type == "raw" or any(line.startswith(("#| hide", "#| default_exp", "#| label: fig-site")) for line in lines): continue  # figures for the site only
         alt = next((line.split(":", 1)[1].strip(' "') for line in lines if line.startswith("#| fig-alt")), "figure")
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}): output.setdefault("metadata", {})["alt"] = alt

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Where each public name lives. Modules are loaded when a name is first used, so that `import privpgd` is quick.
 _HOME = {
     "Boolean": "schema", "Categorical": "schema", "Datetime": "schema", "Numeric": "schema", "Ordinal": "schema",
-    "PrivacyWarning": "schema", "Schema": "marginals",  # chapter 2 gives Schema its method `learn`
+    "PrivacyWarning": "schema", "Schema": "marginals",  # the chapters up to there give Schema its method `learn`
     "Budget": "privacy", "Ledger": "privacy", "count": "marginals", "measure": "marginals", "project": "projection",
     "refine": "refinement", "descend": "particles", "PrivPGD": "synthesizer", "generate": "synthesizer",
     "evaluate": "metrics", "load_dataset": "datasets", "select_and_measure": "selection", "synthesize": "baselines",

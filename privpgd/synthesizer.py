@@ -310,7 +310,7 @@ def fit_model(model: PrivPGD, frame: Any, schema: Schema, ledger: Ledger | None 
     model.tables_, model.particles_, model.codes_, model.placed_ = made.tables, made.particles, made.codes, made.placed
     plain = model.select is None or isinstance(model.select, (str, int))
     model.settings_ = {k: v.item() if isinstance(v, np.generic) else v for k, v in model.get_params().items() if k not in ("penalties", "constraints") and (k != "select" or plain)}
-    model.wishes_ = [type(w).__name__ + (f" '{w.name}'" if getattr(w, "name", "") else "") for w in (*model.constraints, *model.penalties)]  # no values: a wish may hold what must not be shown
+    model.wishes_ = [("Penalty" if isinstance(w, tuple) else type(w).__name__) + (f" '{w.name}'" if getattr(w, "name", "") else "") for w in (*model.constraints, *model.penalties)]  # no values: a wish may hold what must not be shown
     return model
 
 # %% ../nbs/09_synthesizer.ipynb #c039
