@@ -485,6 +485,8 @@ class Aim:
 # %% ../nbs/06b_penalties.ipynb #c053
 class FunctionAim(Aim):
     "A torch function of the particles that must stay below a limit."
+    _swap: Callable[..., torch.Tensor]; _curved: Callable[..., Any]  # the next cell writes them
+
     def __init__(self, function: Callable, limit: float, embedding: Embedding, room: float = 0.): # (m, D) -> scalar; a room of 0: a small part of what the rows can do
         super().__init__(limit, room)
         self.function, self.embedding = function, embedding
