@@ -87,6 +87,8 @@ def main():
     pages = run("python", "-W", "ignore", "-c", "from nbdev.serve import proc_nbs; proc_nbs(force=True)", capture_output=True)
     if pages.returncode: sys.exit(f"the pages of the site cannot be made:\n{pages.stderr[-3000:]}")
     print("the pages of the site can be made")
+    if nested := [p.name for p in (root / "_proc").rglob("*.ipynb") if "[[`" in p.read_text(encoding="utf-8")]:
+        sys.exit("these pages have a link within a link (write the name in backticks alone): " + ", ".join(nested))
     print(f"{len(expected) - len(skipped)} passed, 0 failed, {len(skipped)} skipped")
 
 
