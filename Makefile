@@ -17,7 +17,8 @@ demo: .venv/demo    ## a private copy of a real table, with its errors and a pic
 test: .venv/dev     ## drift checks, then every notebook test
 	$(BIN)/python .ci/check.py
 
-test-slow: .venv/dev  ## the same, with the cells marked slow
+test-slow: .venv/dev  ## the same, with the cells marked slow (and Spark, where Java is installed)
+	@if command -v java >/dev/null; then $(PIP) -e '.[spark]'; else echo "Spark is skipped: there is no Java"; fi
 	$(BIN)/python .ci/check.py --slow
 
 readme: .venv/dev   ## README.md from nbs/index.ipynb

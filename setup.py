@@ -26,6 +26,7 @@ setup(
     extras_require={
         "baselines": cfg["baselines_requirements"].split(),
         "engines": cfg["engines_requirements"].split(),
+        "spark": cfg["spark_requirements"].split(),
         "dev": [part for kind in ("dev", "baselines", "engines") for part in cfg[f"{kind}_requirements"].split()],
     },
     entry_points={

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numba as nb
 import numpy as np
 import pandas as pd
+from .counting import memory_limit, memory_problem
 from .look import GREY, RUST, canvas, canvases, shades
 from .schema import Schema
-from .sources import codes_of
+from .sources import _rows_known, codes_of, kind_of
 
 # %% auto #0
 __all__ = ['METRICS', 'as_codes', 'PairTables', 'pair_tables', 'total_variation', 'sliced_w1', 'covariance_matrix',
@@ -27,6 +28,9 @@ def as_codes(
     name: str = "table",  # how error messages call it
 ) -> np.ndarray:  # (n, d) int32
     "The codes of a table."
+    if not isinstance(table, np.ndarray) and (kind := kind_of(table)) != "dask":  # which would have to count
+        needed = 8 * len(schema.shape) * (_rows_known(table, kind) or 0)  # four bytes a value, twice while the pieces are put together
+        if problem := memory_problem(f"Holding the codes of {name}", needed, memory_limit(), "compare with some of the rows, for example a few of the files"): raise ValueError(problem)
     codes = table if isinstance(table, np.ndarray) else codes_of(table, schema)
     if codes.ndim != 2 or codes.shape[1] != len(schema.shape) or not len(codes):
         raise ValueError(f"{name} has shape {codes.shape}; give at least one row and the {len(schema.shape)} columns of the schema.")

@@ -159,16 +159,16 @@ def memory_needed(
 
 # %% ../nbs/08b_plan.ipynb #c031
 RATES = dict(encode=50e-9, count=5e-9, noise=18e-6, fit=28e-6, table=8e-3, draw=150e-9, visit=1.2e-9,  # seconds: value, row and marginal, cell, cell, marginal, entry, move looked at
-             project=4e-3, descend=120e-6)  # preset "paper": cell; marginal and particle, for all epochs
+             epoch=40e-9, project=4e-3, descend=120e-9)  # marginal, particle and epoch; preset "paper": cell; marginal, particle and epoch
 
-def _seconds(sizes: list, lines: tuple, n: int, m: int, preset: str, select: Any = None) -> dict[str, float]:
+def _seconds(sizes: list, lines: tuple, n: int, m: int, preset: str, select: Any = None, epochs: int | None = None) -> dict[str, float]:
     "Predicted seconds of each part on one core."
     d, r, total = len(sizes), RATES, sum(line.times for line in lines)
     cells, counted = sum(line.cells * line.times for line in lines), d + math.comb(d, 2) if isinstance(select, str) else total
     out = dict(count=n * (d * r["encode"] + counted * r["count"]), noise=cells * r["noise"])
-    if preset == "paper": return out | dict(fit=cells * r["project"] + 0.5 * total, rows=total * m * r["descend"])
+    if preset == "paper": return out | dict(fit=cells * r["project"] + 0.5 * total, rows=total * m * (1000 if epochs is None else epochs) * r["descend"])
     pairs, levels = sum(line.times for line in lines if line.cells > max(sizes)), float(np.mean(sizes))
-    return out | dict(fit=0.5 + cells * r["fit"] + pairs * r["table"], rows=m * (d * r["draw"] + 3 * pairs * 2 * levels * r["visit"]))
+    return out | dict(fit=0.5 + cells * r["fit"] + pairs * r["table"], rows=m * (d * r["draw"] + 3 * pairs * 2 * levels * r["visit"] + total * (epochs or 0) * r["epoch"]))
 
 # %% ../nbs/08b_plan.ipynb #c034
 def sensible_bins(
@@ -383,6 +383,7 @@ def plan(
     preset: str = "default",  # "default" or "paper"
     select: Any = None,  # workload: None for the preset's, a number k, a list of cliques, a dict of weights, "mst", "aim" or "mwem"
     n_particles: int = 100_000,  # rows of the synthetic table
+    epochs: int | None = None,  # of descent; None for the preset's
     neighbors: str = "replace",  # "replace" or "add-remove"
     memory: int | None = None,  # bytes that may be used; None for this machine's
 ) -> Plan:
@@ -390,6 +391,6 @@ def plan(
     budget = Budget(epsilon=epsilon, delta=delta)
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2: raise ValueError(f"n={n!r} is not a number of rows: give a whole number of at least 2.")
     lines, sizes = _lines(schema, int(n), budget, preset, select, neighbors), [int(k) for k in schema.shape]
-    needed, seconds = memory_needed(schema, preset=preset, select=select, n_particles=n_particles, n=n), _seconds(sizes, lines, n, n_particles, preset, select)
+    needed, seconds = memory_needed(schema, preset=preset, select=select, n_particles=n_particles, n=n), _seconds(sizes, lines, n, n_particles, preset, select, epochs)
     return Plan(int(n), len(sizes), float(epsilon), float(delta), neighbors, preset, lines, needed, seconds,
                 advise(schema, lines, int(n), float(epsilon), float(delta)), _problem(schema, preset, select, needed, memory_limit() if memory is None else memory))

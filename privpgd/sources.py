@@ -139,10 +139,16 @@ def list_files(
     return list(_find(source))
 
 # %% ../nbs/01b_sources.ipynb #c019
+_QUOTED = (r"(?i)((?:could not|unable to) (?:convert|parse))(?! a value).*", r"(?i)(invalid literal|time data|record parsing:).*",
+           r"(failed in column '[^']*').*", r"(?i)\b(values?:?) (?:[\[\"'`].*|\S*\d\S*)")  # after these words engines quote a value
+
 def _why(error: BaseException) -> str:
-    "The first line of an engine's complaint, not too long, and without the row that some engines quote."
-    text = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-    text = re.sub(r"(Expected \d+ columns, got \d+).*", r"\1", text)
+    "The first line of an engine's complaint, not too long, and without the rows, values and row numbers that some engines quote."
+    text = re.sub(r"\AAn error occurred while calling [^\n]*\n:\s*(?:[\w.]+: )?", "", str(error).strip()) or type(error).__name__  # what Java said
+    text = re.sub(r"(?s)([Cc]ould not (?:convert|parse))(?: string)? (['`\"]).*\2(?= (?:as dtype|to ['A-Z]))", r"\1 a value", text)
+    text = text.splitlines()[0].rstrip(".")
+    for quoted in _QUOTED: text = re.sub(quoted, r"\1 …", text)
+    text = re.sub(r"(?i)\b(?:row #|row |lines?:? ?)\d+", "a row", re.sub(r"(Expected \d+ columns, got \d+).*", r"\1", text))
     return text if len(text) <= 200 else text[:197] + "…"
 
 def _unreadable(path: Path, error: BaseException) -> SourceError:
@@ -298,6 +304,10 @@ def _from_lazy(frame: Any, names: list[str], size: int) -> Iterator[Any]:
     return iter(chosen.collect_batches(chunk_size=size, maintain_order=False))
 
 # %% ../nbs/01b_sources.ipynb #c041
+def _failed(kind: str, error: BaseException, what: str = "read") -> SourceError:
+    "One sentence on a table whose engine gave up; these engines do not name the file."
+    return SourceError(f"The table cannot be {what} ({_why(error)})" + (": one of its files may be damaged, or its types differ." if kind in ("polars-lazy", "dask", "pyspark") else "."))
+
 def _preview(source: Any, kind: str, names: list[str]) -> Any:
     "A table in memory with the columns of the source."
     if kind == "files": return _check_heads(_find(source), names, only=isinstance(source, Files))
@@ -306,7 +316,7 @@ def _preview(source: Any, kind: str, names: list[str]) -> Any:
     if kind == "pyspark": return source.limit(0).toPandas()
     if kind in ("duckdb", "query"):
         if (relation := _relation(source)) is not None: return getattr(empty := relation.limit(0), "to_arrow_table" if hasattr(empty, "to_arrow_table") else "arrow")()
-        cursor, columns = _ask(source[0], f"SELECT * FROM ({source[1].strip().rstrip(';')}) AS everything WHERE 1 = 0")
+        cursor, columns = _ask(source[0], f"SELECT * FROM ({source[1].strip().rstrip(';')}\n) AS everything WHERE 1 = 0")
         cursor.close()
         return pd.DataFrame(columns=columns, dtype=object)
     return pa.Table.from_batches([source]) if isinstance(source, pa.RecordBatch) else source
@@ -319,17 +329,17 @@ def preview(
     kind = kind_of(source)
     try: table = _preview(source, kind, schema.names)
     except (SchemaError, SourceError): raise
-    except Exception as error: raise SourceError(f"The table cannot be read ({_why(error)}).") from None
+    except Exception as error: raise _failed(kind, error) from None
     _open(table, schema.names, rows=False)
     return table
 
 # %% ../nbs/01b_sources.ipynb #c044
-def _safely(pieces: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+def _safely(pieces: Iterable[Any], kind: str) -> Iterator[tuple[str, Any]]:
     "The pieces, with an engine's complaint turned into one sentence."
     try:
         for piece in pieces: yield "", piece
     except (SchemaError, SourceError): raise
-    except Exception as error: raise SourceError(f"The table cannot be read ({_why(error)}).") from None
+    except Exception as error: raise _failed(kind, error) from None
 
 def _rows_known(source: Any, kind: str) -> int | None:
     "The number of rows, when the source tells it without reading them."
@@ -346,11 +356,11 @@ def pieces_of(
     "A table in pieces that fit in memory."
     kind, size = kind_of(source), piece_rows(len(schema))
     if kind == "files": pieces = _from_files(_find(source), schema, size)
-    elif kind == "polars-lazy": pieces = _safely(_from_lazy(source, schema.names, size))
+    elif kind == "polars-lazy": pieces = _safely(_from_lazy(source, schema.names, size), kind)
     elif kind in ("duckdb", "query"):
         relation = _relation(source)
-        pieces = _safely(_from_query(source, size) if relation is None else _from_relation(relation, schema.names, size))
-    else: pieces = _safely(_from_memory(source, size))
+        pieces = _safely(_from_query(source, size) if relation is None else _from_relation(relation, schema.names, size), kind)
+    else: pieces = _safely(_from_memory(source, size), kind)
     with tqdm(total=_rows_known(source, kind), unit=" rows", unit_scale=True, desc="counting", disable=not verbose) as bar:
         for where, piece in pieces:
             yield where, piece
@@ -519,7 +529,7 @@ def fold(
     kind = kind_of(source)
     if kind in _CLUSTERS:
         try: part = _CLUSTERS[kind](source, schema, make, verbose)
-        except Exception as error: raise SourceError(f"The {kind} table cannot be added up ({_why(error)}).") from error
+        except Exception as error: raise _failed(kind, error, "added up") from error
     else: part = _add_pieces(pieces_of(source, schema, verbose), schema, make)
     if part.error: raise SchemaError(part.error if public_n else re.sub(r" \(\d+ of \d+\)", "", part.error))
     if not part.rows: raise SchemaError(_EMPTY)

@@ -230,7 +230,7 @@ def generate(
 # %% ../nbs/09_synthesizer.ipynb #c034
 class _Pages:
     "Before and after a fit."
-    epsilon: float; delta: float; preset: str; select: Any; n_particles: int; neighbors: str  # as `PrivPGD` has them
+    epsilon: float; delta: float; preset: str; select: Any; n_particles: int; epochs: int | None; neighbors: str  # as `PrivPGD` has them
 
     def plan(self, frame_or_n, schema: Schema | None = None):
         "What `fit` would measure, and how well, from public facts and the number of rows; nothing is spent."
@@ -239,7 +239,7 @@ class _Pages:
         known = isinstance(frame_or_n, (int, np.integer))
         if not known and self.neighbors == "add-remove": raise ValueError("neighbors='add-remove' keeps the number of rows private: give plan a public guess of it instead of the table.")
         n = frame_or_n if known else count_rows(frame_or_n, schema)
-        return plan(schema, n, self.epsilon, self.delta, preset=self.preset, select=self.select, n_particles=self.n_particles, neighbors=self.neighbors)
+        return plan(schema, n, self.epsilon, self.delta, preset=self.preset, select=self.select, n_particles=self.n_particles, epochs=self.epochs, neighbors=self.neighbors)
 
     def write(self, path, n: int | None = None, seed: int | None = None) -> int:
         "Write what `sample` would give straight to a .parquet, .csv or .csv.gz file, in chunks, all of it or nothing; returns the number of rows."
