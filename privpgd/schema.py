@@ -438,6 +438,7 @@ def _check_decimals(column: "Numeric", largest: float) -> None:
     if largest * 10.0**d > 2**50: raise SchemaError(f"Column {name!r} has bounds too large for {d} decimals: use fewer decimals.")
     _set(column, decimals=int(d))
 
+# %% ../nbs/00_schema.ipynb #n301
 def _check_numeric(column: "Numeric") -> None:
     "Check and normalise bounds and bins of a numeric column."
     name, low, high = column.name, _bound(column, "low", column.low), _bound(column, "high", column.high)
