@@ -55,6 +55,31 @@ def lint():
         print(f"{' '.join(command)}: no complaint")
 
 
+def anchors(text):
+    "What a link may point at on a page: its headings, as pandoc names them, and the ids that are written out."
+    heads = (re.sub(r"[^\w\s.-]", "", re.sub(r"\]\([^)]*\)", "", head)).strip().lower() for head in re.findall(r"^#{1,6} +(.+?)(?: *\{[^}]*\})?$", text, re.M))
+    return {re.sub(r"\s+", "-", re.sub(r"^[\W\d_]+", "", head)) for head in heads} | set(re.findall(r"(?:\{#|\bid=\")([\w.-]+)", text))
+
+
+def dead_links(site="https://privpgd.github.io/privpgd/"):
+    "Links on the pages of the site, as nbdev leaves them in _proc, to a page, a file or a place on a page that is not there."
+    texts, pages, places, dead = {}, {}, {}, []
+    for path in (root / "_proc").rglob("*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        shown = [*("".join(c["source"]) for c in cells if c["cell_type"] != "code"), *("".join(o.get("data", {}).get("text/markdown", "")) for c in cells for o in c.get("outputs", []))]
+        texts[path] = re.sub(r"^```.*?^```", "", "\n\n".join(shown), flags=re.M | re.S)
+        named = re.search(r"^output-file: (.+)$", shown[0], re.M)
+        pages[(path.parent / named[1] if named else path.with_suffix(".html")).relative_to(root / "_proc").as_posix()] = path
+        places[path] = anchors(texts[path]) | {label for c in cells for label in re.findall(r"^#\| label: ([\w.-]+)", "".join(c["source"]), re.M)}
+    for path, text in texts.items():
+        for link in re.findall(r"\]\(((?:https?://|[\w./-]+\.\w|#)[^()\s]*)\)", text):
+            page, _, place = link.partition("#")
+            if "://" in page and not page.startswith(site): continue
+            target = pages.get(page.removeprefix(site)) if "://" in page else (path.parent / page if page else path).resolve()
+            if not (target and target.exists()) or place and place not in places.get(target, ()): dead.append(f"{path.name}: {link}")
+    return sorted(dead)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slow", action="store_true", help="run the cells marked slow as well")
@@ -89,6 +114,9 @@ def main():
     print("the pages of the site can be made")
     if nested := [p.name for p in (root / "_proc").rglob("*.ipynb") if "[[`" in p.read_text(encoding="utf-8")]:
         sys.exit("these pages have a link within a link (write the name in backticks alone): " + ", ".join(nested))
+    if dead := dead_links():
+        sys.exit("these links lead nowhere (show_doc what deserves a place; a private name in backticks gets no link with spaces inside: ` _name `):\n" + "\n".join(dead))
+    print("every link within the site leads somewhere")
     print(f"{len(expected) - len(skipped)} passed, 0 failed, {len(skipped)} skipped")
 
 

@@ -18,6 +18,7 @@ def cells(notebook):
         alt = next((line.split(":", 1)[1].strip(' "') for line in lines if line.startswith("#| fig-alt")), "figure")
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}): output.setdefault("metadata", {})["alt"] = alt
+        if "#| echo: false" in lines: cell.metadata["transient"] = {"remove_source": True}
         if cell.cell_type == "code": cell.source = "\n".join(line for line in lines if not line.startswith("#|"))
         for output in cell.get("outputs", []): output.get("data", {}).pop("text/html", None)  # tables as plain text
         yield cell
@@ -32,6 +33,7 @@ def readme():
     for name, alt in zip(resources.get("outputs", {}), alts): body = body.replace(f"![png]({name})", f"![{alt}]({pictures}{name})")
     body = re.sub(r"\n{3,}", "\n\n", body)
     body = re.sub(r"\]\((?!http|#|nbs/)([\w/]+\.(?:ipynb|gif|png))\)", r"](nbs/\1)", body)
+    body = re.sub(r'src="(images/)', r'src="nbs/\1', body)
     text = "<!-- made from nbs/index.ipynb by `make readme`: edit there -->\n\n" + body.strip() + "\n"
     return text, {f"{pictures}{name}": content for name, content in resources.get("outputs", {}).items()}
 

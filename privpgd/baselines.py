@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['GENERATORS', 'BASELINES', 'Generator', 'Independent', 'MissingPackage', 'load_mbi', 'junction_tree', 'tree_cells',
-           'check_size', 'calibrate', 'tree_marginal', 'PGM', 'fit_pgm', 'MOP', 'fit_mop', 'PrivPGDGenerator',
+           'check_size', 'calibrate_tree', 'tree_marginal', 'PGM', 'fit_pgm', 'MOP', 'fit_mop', 'PrivPGDGenerator',
            'make_generator', 'synthesize', 'method', 'to_mbi', 'from_mbi']
 
 # %% ../nbs/12_baselines.ipynb #c002
@@ -191,7 +191,7 @@ def _carry(message: np.ndarray, source: tuple, target: tuple) -> np.ndarray:
     return _spread(message.reshape([k for k, name in zip(message.shape, source) if name in target]), shared, target)
 
 
-def calibrate(
+def calibrate_tree(
     potentials: Mapping,  # clique -> table of logarithms
     parents: dict,  # from `junction_tree` of these cliques
     schema: Any,  # anything with `names` and `shape`
@@ -227,7 +227,7 @@ def _needed(parents: Mapping, clique: Iterable) -> dict:  # node -> parent
 
 
 def tree_marginal(
-    tables: Mapping,  # node -> table, from `calibrate`
+    tables: Mapping,  # node -> table, from `calibrate_tree`
     parents: Mapping,  # the junction tree
     clique: tuple,  # columns, in any order
 ) -> np.ndarray:  # table that sums to 1
@@ -319,7 +319,7 @@ def fit_pgm(pgm: PGM, measurements: Sequence, schema: Any) -> None:
     size = check_size(cliques, schema, pgm.max_model_mb)
     state = _mirror().estimate(_domain(schema), linear, total, iters=pgm.iterations, tol=pgm.tolerance, warm_start=_warm(pgm, cliques, schema))
     pgm.parents_, pgm.state_, pgm.loss_ = junction_tree(state.potentials.cliques, schema), state, float(state.loss)
-    pgm.tables_ = calibrate({c: f.values for c, f in state.potentials.tables.items()}, pgm.parents_, schema)
+    pgm.tables_ = calibrate_tree({c: f.values for c, f in state.potentials.tables.items()}, pgm.parents_, schema)
     pgm.schema_ = _Facts(list(schema.names), tuple(schema.shape))
     pgm.model_ = mbi.MarkovRandomField(potentials=state.potentials, marginals=state.mu, total=total)
     if pgm.verbose: print(f"pgm: {len(cliques)} marginals, junction tree of {size:.3g} MB, loss {pgm.loss_:.4g} for {sum(np.size(m.noisy_measurement) for m in linear):,} counts")

@@ -261,7 +261,7 @@ def _disguise(known: Any) -> str | None:
     if numbers.mean() > 0.8:
         odd = some[~numbers]
         return (f"numbers with words among them, such as {odd.iloc[0]!r}: write those as empty" if len(odd)
-                else f"numbers in disguise, such as {some.iloc[0]!r}: write plain numbers")
+                else f"numbers in disguise, such as {some.iloc[0]!r}: write plain numbers such as 1234.50")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dates = some.str.contains(r"\d[./-]\d").mean() > 0.8 and pd.to_datetime(some, errors="coerce", dayfirst=True, format="mixed").notna().mean() > 0.8
@@ -314,6 +314,12 @@ def _draft_number(column: Any, known: Any) -> str:
         why += f"; 99 of 100 lie below {float(f'{high:.2g}'):,.10g}: a lower public bound, or edges as bins, would keep more detail"
     return why
 
+def _constant(column: Any, missing: bool) -> str:
+    "Words for a column with a single value."
+    if missing: return "the same value wherever there is one: all that it tells is who has none"
+    more = {"Boolean": "keep it if the other value could occur"}.get(type(column).__name__, f"give it the {'bounds' if hasattr(column, 'low') else 'levels'} that other tables could have")
+    return f"the same value in every row, so it carries no information: leave it out with --drop {shlex.quote(column.name)}, or {more}"
+
 # %% ../nbs/15_cli.ipynb #c028
 def draft_column(
     values: Any,  # pandas series
@@ -336,7 +342,8 @@ def draft_column(
     if type(column).__name__ == "Categorical" and kind == "string": guess = _draft_text(name, known, missing, most)
     elif type(column).__name__ == "Numeric": guess = Guess(name, (rounded := _outward(column)), _draft_number(rounded, known))
     elif type(column).__name__ == "Datetime": guess = Guess(name, _outward(column), "dates, bounds rounded outward")
-    else: guess = Guess(name, column, {"Boolean": "true and false"}.get(type(column).__name__, f"{column.size} value(s)"))
+    else: guess = Guess(name, column, {"Boolean": "true and false"}.get(type(column).__name__, f"{column.size - missing} levels"))
+    if known.nunique() == 1: return dataclasses.replace(guess, why=_constant(guess.column, missing))
     return dataclasses.replace(guess, why=guess.why + "; some are missing") if missing and guess.column is not None else guess
 
 # %% ../nbs/15_cli.ipynb #c032
@@ -346,28 +353,38 @@ def _declare(schema: Any, names: list[str]) -> Any:
     for name in names: schema[name]
     return Schema(tuple(dataclasses.replace(c, source="declared") if c.name in names else c for c in schema.columns))
 
-def _names(words: str | None) -> list[str]:
+def _split(words: str, mark: str, known: Callable) -> list[str]:
+    "Words between marks; a word that is known may hold marks itself, such as the column 'town, region'."
+    parts, out = words.split(mark), []
+    while parts:
+        k = next((k for k in range(len(parts), 0, -1) if known(mark.join(parts[:k]).strip())), 1)
+        out.append(mark.join(parts[:k]).strip())
+        parts = parts[k:]
+    return out
+
+def _names(words: str | None, known: Any = ()) -> list[str]:
     "Names separated by commas."
-    return [word.strip() for word in (words or "").split(",") if word.strip()]
+    return [name for name in _split(words or "", ",", known.__contains__) if name]
 
 def _check_names(args: argparse.Namespace, names: list) -> None:
     "Refuse columns that are not there."
-    for name in _names(args.drop) + _names(args.declare):
+    for name in _names(args.drop, names) + _names(args.declare, names):
         if name not in names: raise ValueError(f"{args.table} has no column {name!r}: it has {', '.join(map(str, names))}.")
 
 def _draft(args: argparse.Namespace) -> tuple[Any, list]:
     "A schema and the guesses behind it, from a table or from a schema's file."
     from privpgd.schema import Schema
-    dropped = _names(args.drop)
     if str(args.table).endswith(".json"):
         schema = read_schema(args.table)
         _check_names(args, schema.names)
+        dropped = _names(args.drop, schema.names)
         kept = [name for name in schema.names if name not in dropped]
         if not kept: raise ValueError("--drop leaves no column: keep at least one.")
         return schema.select(kept), [Guess(c.name, c, "as in the file") if c.name in kept else Guess(c.name, None, "dropped as asked") for c in schema.columns]
     if len(files := _files_in(args.table)) > 1 or Path(args.table).is_dir(): raise ValueError(f"{args.table} is a folder or a pattern: draft from one file, such as {files[0]}.")
     frame = read_table(args.table)
     _check_names(args, list(frame.columns))
+    dropped = _names(args.drop, frame.columns)
     guesses = [Guess(str(name), None, "dropped as asked") if name in dropped else draft_column(frame[name], args.bins, args.levels) for name in frame.columns]
     columns = [g.column for g in guesses if g.column is not None]
     if not columns: raise ValueError(f"{args.table} has no column that can be drafted: declare them by hand, or mend the file.")
@@ -388,7 +405,7 @@ def draft_text(schema: Any, guesses: list, width: int = 80) -> str:
     wide, lines = min(max(len(g.name) for g in guesses), 24), []
     for g in guesses:
         column = next((c for c in schema.columns if c.name == g.name), None)
-        head = f"{g.name:<{wide}}  " + ("left out" if column is None else f"{type(column).__name__.lower():<11} {column.size:>4} codes  {_says(column)}")
+        head = f"{g.name:<{wide}}  " + ("left out" if column is None else f"{type(column).__name__.lower():<11} {column.size:>4} {'code ' if column.size == 1 else 'codes'}  {_says(column)}")
         lines += [textwrap.fill(head, width, subsequent_indent=" " * (wide + 4)), textwrap.fill(g.why, width, initial_indent=" " * (wide + 4), subsequent_indent=" " * (wide + 4))]
     return "\n".join(lines)
 
@@ -417,7 +434,7 @@ def schema_command(args: argparse.Namespace) -> None:
     if not str(args.table).endswith(".json"): check_apart({"-o": args.output}, {"the table": args.table})
     schema, guesses = _draft(args)
     _keep_work(args)
-    schema = _declare(schema, _names(args.declare))
+    schema = _declare(schema, _names(args.declare, schema.names))
     _put(args, args.output, lambda p: write_text(schema.to_json(), p))
     read = [c.name for c in schema.columns if c.source == "data"]
     if read: warnings.warn(f"bounds and levels of {', '.join(read)} were read from the data without noise.", PrivacyWarning, stacklevel=2)
@@ -444,7 +461,8 @@ def parse_select(words: str | None, schema: Any) -> Any:
     if words is None: return None
     if re.fullmatch(r"\d+", words): return int(words)
     if not set(",:") & set(words): return words  # a selector's name; `fit` and `plan` know them
-    cliques = [tuple(name.strip() for name in part.split(":")) for part in words.split(",")]
+    inside = lambda part: _split(part, ":", schema.names.__contains__)
+    cliques = [tuple(inside(part)) for part in _split(words, ",", lambda part: set(inside(part)) <= set(schema.names))]
     unknown = [name for clique in cliques for name in clique if name not in schema.names]
     if unknown: raise ValueError(f"--select names the column {unknown[0]!r}, which the schema does not have: write marginals as in {':'.join(schema.names[:2])}.")
     return cliques
@@ -452,7 +470,9 @@ def parse_select(words: str | None, schema: Any) -> Any:
 def _plan(args: argparse.Namespace, schema: Any, n: int):
     "The plan for the options of a command."
     from privpgd.plan import plan
-    made = plan(schema, n, args.epsilon, args.delta, preset=args.preset, select=parse_select(args.select, schema), n_particles=args.particles, neighbors=args.neighbors)
+    if args.epochs is not None and args.epochs < 0: raise ValueError(f"--epochs {args.epochs} is not a whole number of at least 0: leave it out for the preset's choice.")
+    if args.particles < 1: raise ValueError(f"--particles {args.particles} is not a number of particles: give at least 1, or leave it out.")
+    made = plan(schema, n, args.epsilon, args.delta, preset=args.preset, select=parse_select(args.select, schema), n_particles=args.particles, epochs=args.epochs, neighbors=args.neighbors)
     return dataclasses.replace(made, advice=tuple(map(in_shell, made.advice)), problem=made.problem and in_shell(made.problem))
 
 PLAN_WORDS = textwrap.fill("noise: standard deviation of a count, in rows; noise/cell: the same against the rows of a cell if all were equal (above 1 single cells drown); "
@@ -659,7 +679,7 @@ def _demo_files(data, model, synth, out: Path, written: list) -> None:
     about = dict(title="A private copy of the RAND health insurance table", unit=data.unit)
     for name, write in {"synth.csv": lambda p: write_table(synth, p), "marginals.png": lambda p: write_atomically(p, lambda q: figure.savefig(q, format="png", dpi=110, bbox_inches="tight")),
                         "model.privpgd": model.save, "report.html": lambda p: report(model, path=p, **about),
-                        "internal.html": lambda p: report(model, data.train, p, **about)}.items():
+                        "internal.html": lambda p: report(model, data.train, p, test=data.test, target=data.target, **about)}.items():
         write(out / name)
         written.append(out / name)
     plt.close(figure)
@@ -721,6 +741,7 @@ def _method_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", default="default", choices=("default", "paper"), help="the best we know, or the paper to the letter")
     parser.add_argument("--select", metavar="WHAT", help="what is measured: a number k (all k-way), mst, aim, mwem, or marginals such as age:income,age:job (default: all pairs)")
     parser.add_argument("--particles", type=int, default=100_000, metavar="N", help="number of particles (default 100000)")
+    parser.add_argument("--epochs", type=int, metavar="N", help="epochs of descent (default: the preset's)")
     parser.add_argument("--neighbors", default="replace", choices=("replace", "add-remove"), help="is the number of rows public (replace) or private (add-remove)?")
 
 def _schema_option(parser: argparse.ArgumentParser) -> None:
@@ -761,7 +782,6 @@ def _synth_command(commands) -> None:
     synth.add_argument("--report", metavar="FILE", help="also write an HTML page about the release; it shows noisy numbers and the facts in the schema, and nothing else of the table")
     synth.add_argument("--save", "--model", dest="save", metavar="FILE", help="also save the model here, to sample or report later without cost")
     synth.add_argument("-n", "--rows", type=int, metavar="N", help="rows to write (default: as many as the table has, if that is public, and at most one for each particle)")
-    synth.add_argument("--epochs", type=int, metavar="N", help="epochs of descent (default: the preset's)")
     _budget_options(synth); _seed_option(synth); _method_options(synth); _unit_option(synth)
 
 def _saved_commands(commands) -> None:

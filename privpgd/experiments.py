@@ -14,6 +14,7 @@ import joblib
 import numpy as np
 import pandas as pd
 from .datasets import Data, list_datasets, load_dataset, paper_results
+from .look import CYCLE, GREY, canvas, canvases
 from .metrics import METRICS, evaluate
 
 # %% auto #0
@@ -566,23 +567,23 @@ def log_ratios(
     return pd.DataFrame(rows, columns=["dataset", "source", "method", "mean", "std"])
 
 # %% ../nbs/13_experiments.ipynb #c097
+_PRINTED = {"PrivPGD": "privpgd-paper", "PGM+AIM": "pgm+aim", "PGM+MST": "pgm+mst", "Private GSD": "gsd", "RAP": "rap", "GEM": "gem"}  # the paper's names -> ours
+
 def times_worse(
     results: pd.DataFrame,  # from `read_results`
     dataset: str = "diabetes130us",  # one of the paper's, to have its numbers too
     reference: str = "privpgd",  # whose errors are 1
     metrics: Iterable[str] = PAPER_METRICS[1:],  # errors to average over
-) -> pd.DataFrame:  # index source, method; one column for each epsilon
-    "Geometric mean over the metrics of each method's error over the reference's."
+) -> pd.DataFrame:  # index method; columns source ("ours", "paper") and epsilon
+    "Geometric mean over the metrics of each method's error over the reference's: our runs, and the paper's numbers beside them."
     own, metrics = results[results["dataset"] == dataset], list(metrics)
     budgets = sorted(own.loc[own["method"] == reference, "epsilon"].dropna().unique(), reverse=True)
     logs = pd.concat({e: pd.concat([log_ratios(own, e, m, reference) for m in metrics]) for e in budgets}, names=["epsilon"]).reset_index("epsilon")
-    return 2 ** logs.groupby(["source", "method", "epsilon"])["mean"].mean().unstack("epsilon")[budgets]
+    table = 2 ** logs.assign(method=logs["method"].replace(_PRINTED)).groupby(["method", "source", "epsilon"])["mean"].mean().unstack(["source", "epsilon"])
+    return table.sort_index(axis=1, level=[0, 1], ascending=[True, False]).reindex([m for m in METHODS if m in table.index] + [m for m in table.index if m not in METHODS])
 
 # %% ../nbs/13_experiments.ipynb #c099
-_STYLE = {"ours": dict(zip(["privpgd", "privpgd-paper", "independent", "pgm+aim", "pgm+mst", "mop", "gsd", "rap", "gem"],
-                           ["black", "tab:blue", "0.55", "tab:orange", "tab:red", "tab:olive", "tab:green", "tab:brown", "tab:purple"])),
-          "paper": dict(zip(["PrivPGD", "PGM+AIM", "PGM+MST", "Private GSD", "GEM", "RAP"],
-                            ["tab:blue", "tab:orange", "tab:red", "tab:green", "tab:purple", "tab:brown"]))}  # one colour for each method, ours and the paper's alike
+_COLOURS = dict(zip(["privpgd", "privpgd-paper", "independent", "pgm+aim", "pgm+mst", "mop", "gsd", "rap", "gem"], CYCLE))  # one colour for each method, ours and the paper's alike
 
 def _plot_panel(ax, logs: pd.DataFrame, datasets: list[str], cut: float) -> None:
     "One panel: a mark for each method at each dataset, those beyond the cut stacked above it."
@@ -591,15 +592,15 @@ def _plot_panel(ax, logs: pd.DataFrame, datasets: list[str], cut: float) -> None
         here, beyond = logs[(logs["dataset"] == dataset) & np.isfinite(logs["mean"])].sort_values("mean"), 0
         for row in here.to_dict("records"):
             place = x + 0.7 * ((kinds.index((row["source"], row["method"])) + 0.5) / len(kinds) - 0.5); ours = row["source"] == "ours"
-            high = row["mean"] > cut; beyond += high; y = cut + 0.45 * beyond if high else row["mean"]; colour = _STYLE[row["source"]].get(row["method"], "tab:pink")
+            high = row["mean"] > cut; beyond += high; y = cut + 0.45 * beyond if high else row["mean"]; colour = _COLOURS.get(_PRINTED.get(row["method"], row["method"]), "black")
             ax.errorbar(place, y, yerr=row["std"] if ours and not high and row["std"] == row["std"] else None, fmt="o" if ours else "D", ms=5, color=colour, mfc=colour if ours else "white",
                         elinewidth=1, label=row["method"] + ("" if ours else " (paper)"))
-        if x: ax.axvline(x - 0.5, color="0.9", lw=0.8, zorder=0)
-    ax.axhline(0, color="0.7", lw=0.8, zorder=0)
-    if len(logs) and logs["mean"].max() > cut: ax.axhline(cut, color="0.3", lw=0.8, ls="--", zorder=0)
-    ax.set_xlim(-0.5, max(len(datasets), 1) - 0.5); ax.set_xticks(range(len(datasets)), datasets, rotation=20 if len(datasets) > 2 else 0, ha="right" if len(datasets) > 2 else "center", fontsize=8)
+        if x: ax.axvline(x - 0.5, color=GREY, alpha=0.3, lw=0.8, zorder=0)
+    ax.axhline(0, color=GREY, alpha=0.6, lw=0.8, zorder=0)
+    if len(logs) and logs["mean"].max() > cut: ax.axhline(cut, color=GREY, lw=0.8, ls="--", zorder=0)
+    ax.set_xlim(-0.5, max(len(datasets), 1) - 0.5); ax.set_xticks(range(len(datasets)), datasets, rotation=20 if len(datasets) > 2 else 0, ha="right" if len(datasets) > 2 else "center")
     ax.set_ylim(min(ax.get_ylim()[0], -0.5), max(ax.get_ylim()[1], 1.0))  # a hundredth of a ratio should not look like a mountain
-    ax.set_yticks([t for t in ax.get_yticks() if ax.get_ylim()[0] <= t <= min(cut, ax.get_ylim()[1])]); ax.spines[["top", "right"]].set_visible(False)
+    ax.set_yticks([t for t in ax.get_yticks() if ax.get_ylim()[0] <= t <= min(cut, ax.get_ylim()[1])])
 
 # %% ../nbs/13_experiments.ipynb #c100
 def plot_ratios(
@@ -613,18 +614,14 @@ def plot_ratios(
     axes: Any = None,  # one axis for each metric; a row of panels is made when None
 ):  # the array of axes
     "Log2 of each method's error over the reference's, for each metric and dataset."
-    import matplotlib.pyplot as plt
     metrics = list(metrics); parts = [log_ratios(results, epsilon, metric, reference, paper) for metric in metrics]
     datasets = list(dict.fromkeys(itertools.chain(*(part["dataset"] for part in parts))))
-    if axes is None:
-        wide = min(len(metrics), 2); high = -(-len(metrics) // wide)
-        _, axes = plt.subplots(high, wide, figsize=(4.6 * wide, 2.5 * high + 0.6), dpi=90, squeeze=False, layout="constrained")
-        for ax in axes.flat[len(metrics):]: ax.axis("off")
-    axes = np.ravel(axes); labels: dict = {}; order = [m + " (paper)" * (s == "paper") for s in _STYLE for m in _STYLE[s]]
+    if axes is None: axes = canvases(len(metrics), 2, 4.6, 2.5 + 0.6 / -(-len(metrics) // 2))  # with room for the legend
+    axes = np.ravel(axes); labels: dict = {}; order = [*_COLOURS, *(f"{m} (paper)" for m in _PRINTED)]
     for ax, metric, part in zip(axes, metrics, parts):
-        _plot_panel(ax, part, datasets, cut); ax.set_title(_TITLES.get(metric, metric), fontsize=9); ax.tick_params(axis="y", labelsize=8)
+        _plot_panel(canvas(ax, title=_TITLES.get(metric, metric)), part, datasets, cut)
         labels |= {label: handle for handle, label in zip(*ax.get_legend_handles_labels()) if label not in labels}
-    axes[0].set_ylabel(f"log₂ of error / {reference}'s", fontsize=8)
+    axes[0].set_ylabel(f"log₂ of error / {reference}'s")
     names = sorted(labels, key=lambda name: order.index(name) if name in order else -1)
     if labels: axes[0].figure.legend([labels[name] for name in names], names, loc="outside upper center", ncols=4, fontsize=7, frameon=False)
     return axes

@@ -7,7 +7,7 @@ __all__ = ['BLUE', 'RUST', 'GREY', 'CYCLE', 'canvas', 'canvases', 'shades']
 
 # %% ../nbs/00b_look.ipynb #c004
 BLUE, RUST, GREY = "#1f4e79", "#c8553d", "#8a8f98"  # measured or spent; synthetic, an error, or marked; real, or beside the point
-CYCLE = (BLUE, RUST, GREY, "#4f8a5b", "#7d5a94", "#b08422")  # for lines that have no meaning but their label
+CYCLE = (BLUE, RUST, GREY, "#4f8a5b", "#7d5a94", "#b08422", "#2b8a99", "#a8407a", "#5f4b3a")  # for lines that have no meaning but their label
 
 # %% ../nbs/00b_look.ipynb #c008
 def canvas(

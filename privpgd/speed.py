@@ -458,22 +458,22 @@ def checks(records: list) -> list: # dicts with requirement, measured, target, v
     return _check_kernels(records) + _check_walk(records) + _check_growth(records)
 
 # %% ../nbs/13b_speed.ipynb #c047
-_COLOURS = {"total": "k", "measure": "C0", "tables": "C1", "refine": "C2", "decode": "C3", "epoch": "C4"}
 _LABELS = {"measure": "count and noise", "tables": "tables and draws", "refine": "refinement", "decode": "decoding", "epoch": "an epoch of descent"}
 
 def plot_growth(records: list):
     "Seconds and memory against particles, marginals and rows; the exponents in the legend."
     import matplotlib.pyplot as plt
-    fits = growth_fits(records)
+    from privpgd.look import CYCLE, GREY, canvas
+    fits, colours = growth_fits(records), dict(zip(("total", *_LABELS), CYCLE))
     fig, axes = plt.subplots(2, len(fits), figsize=(3.6 * len(fits), 5.8), dpi=80, squeeze=False, height_ratios=[2, 1], sharex="col", layout="constrained")
     for (axis, slopes), (top, low) in zip(fits.items(), axes.T):
         key, label, _ = _AXES[axis]
         points = sorted((r for r in records if r["part"] == "growth" and r.get("axis") == axis), key=lambda r: r[key]); x = [r[key] for r in points]
         for phase, slope in slopes.items():
-            top.plot(x, [r["seconds"][phase] for r in points], "o-", ms=3, lw=2 if phase == "total" else 1, color=_COLOURS[phase], label=f"{_LABELS.get(phase, phase)}: {slope:.2f}")
-        low.plot(x, [r["peak_mb"] / 1024 for r in points], "o-", ms=3, color="0.4")
+            top.plot(x, [r["seconds"][phase] for r in points], "o-", ms=3, lw=2 if phase == "total" else 1, color=colours[phase], label=f"{_LABELS.get(phase, phase)}: {slope:.2f}")
+        low.plot(x, [r["peak_mb"] / 1024 for r in points], "o-", ms=3, color=GREY)
         top.set(xscale="log", yscale="log"); low.set(xlabel=label, ylim=(0, None)); top.legend(fontsize=7, frameon=False, title="phase: exponent", title_fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
-        for ax in (top, low): ax.spines[["top", "right"]].set_visible(False); ax.tick_params(labelsize=8)
+        for ax in (top, low): canvas(ax)
     axes[0, 0].set_ylabel("seconds"); axes[1, 0].set_ylabel("peak memory, GiB")
     return axes
 
@@ -487,15 +487,14 @@ def extend(curve: list,     # (epoch, seconds, loss) of a run that was stopped
 
 def plot_losses(record: dict, ax=None):
     "Loss against time, both on logarithmic scales; the part of the paper's code path that was not run is dotted."
-    import matplotlib.pyplot as plt
-    ax, curves = ax or plt.gca(), record["curves"]
-    colours = {"paper's code path": "C3", "paper's schedule, compiled": "C0", "histogram and transport": "C2", "default": "k"}
+    from privpgd.look import CYCLE, canvas
+    ax, curves = canvas(ax, title=f"{record['dataset']}, {record['marginals']} marginals"), record["curves"]
+    colours = dict(zip(("default", "paper's code path", "paper's schedule, compiled", "histogram and transport"), CYCLE))
     for name, curve in curves.items():
         ax.plot([c[1] for c in curve], [c[2] for c in curve], "o-" if name == "default" else "-", ms=3, color=colours[name], label=name)
     rest = [curves["paper's code path"][-1], *extend(curves["paper's code path"], curves["paper's schedule, compiled"])]
     ax.plot([c[1] for c in rest], [c[2] for c in rest], ":", color=colours["paper's code path"])
-    ax.set(xscale="log", yscale="log", xlabel="seconds", ylabel="loss"); ax.set_title(f"{record['dataset']}, {record['marginals']} marginals", fontsize=9)
-    ax.spines[["top", "right"]].set_visible(False)
+    ax.set(xscale="log", yscale="log", xlabel="seconds", ylabel="loss")
     return ax
 
 # %% ../nbs/13b_speed.ipynb #c051
