@@ -451,6 +451,9 @@ def _check_growth(records: list) -> list:
                 out.append(_row(f"growth of {what} with {axis}, exponent {where}", exponent([r[axis] for r in some], [_growing(r, axis)[what] for r in some]), target, least=False))
     for r in (r for r in records if r["part"] == "million"):
         out.append(_row(f"{r['particles']:,} particles in {r['columns']} columns, peak memory", max(r["peak_mb"], r["peak_mb_descent"]) / 1024, 8, least=False, unit=" GiB"))
+        for g in [g for g in records if g["part"] == "growth" and g["columns"] == r["columns"] and g["particles"] < r["particles"]]:
+            slope = exponent([g["particles"], r["particles"]], [g["seconds"]["refine"], r["seconds"]["refine"]])
+            out.append(_row(f"growth of refinement in {r['columns']} columns from {g['particles']:,} to {r['particles']:,} particles, exponent", slope, 1.15, least=False))
     return out
 
 def checks(records: list) -> list: # dicts with requirement, measured, target, verdict
