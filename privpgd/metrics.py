@@ -23,7 +23,7 @@ __all__ = ['HELD', 'METRICS', 'as_codes', 'PairTables', 'pair_tables', 'total_va
            'plot_marginals', 'plot_pair_errors']
 
 # %% ../nbs/10_metrics.ipynb #c006
-HELD = 2**26  # values of a table that are held at most: 256 MiB of codes
+HELD = 2**25  # values of a table that are held at most: 128 MiB of codes
 
 def _held(table, schema: Schema, name: str, seed: int = 0) -> tuple[np.ndarray, int]:  # codes, and the number of rows of the table
     "The codes of a table, or of a uniform sample of its rows when there are too many."
