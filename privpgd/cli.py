@@ -147,12 +147,10 @@ def write_table(frame: Any, path: Any) -> None:
 
 def write_rows_of(model: Any, rows: int, path: Any, seed: int | None = None) -> None:
     "Write rows of a fitted model to a file, chunk by chunk; to the standard output, as CSV."
-    from privpgd.sources import _write_csv, _write_parquet
+    from privpgd.sources import write_chunks
     from privpgd.synthesizer import sample_chunks
     if str(path) == "-": return write_table(model.sample(rows, seed), path)
-    chunks = sample_chunks(model, rows, seed)
-    if _is_parquet(path): _write_parquet(chunks, path, model.schema_)
-    else: _write_csv(chunks, path, model.schema_, str(path).endswith(".gz"))
+    write_chunks(sample_chunks(model, rows, seed), path, model.schema_)
 
 def write_text(text: str, path: Any) -> None:
     "Write a text atomically; - is the standard output."
@@ -553,8 +551,9 @@ def synth_command(args: argparse.Namespace) -> None:
     talk = Talk(args)
     model, schema, frame, n = _prepare(args, talk)
     args.ledger = _open_ledger(args)
+    from privpgd.synthesizer import fit_model
     talk.step("counting, adding noise, fitting")
-    model.fit(frame, schema, ledger=args.ledger)
+    fit_model(model, frame, schema, args.ledger, planned=True)
     talk.step("writing")
     rows, why = how_many(args.rows, n if args.neighbors == "replace" else None, args.particles)
     for path, write in ((args.save, model.save), (args.report, lambda p: model.report(path=p, unit=args.unit)), (args.output, lambda p: write_rows_of(model, rows, p))):
@@ -695,12 +694,12 @@ def demo_command(args: argparse.Namespace) -> None:
     args.writing = None
     from privpgd.datasets import load_dataset
     from privpgd.plan import plan
-    from privpgd.synthesizer import PrivPGD
+    from privpgd.synthesizer import PrivPGD, fit_model
     data = load_dataset("randhie")
     talk.step(f"{len(data.train):,} rows to protect, {len(data.schema.names)} columns, {len(data.test):,} rows kept for testing")
     if not args.quiet: talk.say(f"\n{plan(data.schema, len(data.train), args.epsilon, args.delta)}\n{PLAN_WORDS}\n")
     talk.step(f"counting, adding noise, fitting (epsilon = {args.epsilon:g}, delta = {args.delta:g})")
-    model = PrivPGD(args.epsilon, args.delta, seed=args.seed, verbose=not args.quiet).fit(data.train, data.schema, ledger=args.ledger)
+    model = fit_model(PrivPGD(args.epsilon, args.delta, seed=args.seed, verbose=not args.quiet), data.train, data.schema, args.ledger, planned=True)
     talk.step(f"{model.n_particles:,} synthetic rows from {len(model.measurements_)} noisy marginals; measuring errors")
     errors, synth = demo_errors(data, model)
     talk.step("writing the table, the picture, the model and the reports")

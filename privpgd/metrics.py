@@ -7,36 +7,42 @@ from __future__ import annotations
 import itertools, os, warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 import numba as nb
 import numpy as np
 import pandas as pd
-from .counting import memory_limit, memory_problem
+from .counting import Tally, counting_bytes, memory_limit, memory_problem
 from .look import GREY, RUST, canvas, canvases, shades
-from .schema import Schema
-from .sources import _rows_known, codes_of, kind_of
+from .schema import ClipWarning, Schema
+from .sources import fold, sample_codes
 
 # %% auto #0
-__all__ = ['METRICS', 'as_codes', 'PairTables', 'pair_tables', 'total_variation', 'sliced_w1', 'covariance_matrix',
+__all__ = ['HELD', 'METRICS', 'as_codes', 'PairTables', 'pair_tables', 'total_variation', 'sliced_w1', 'covariance_matrix',
            'covariance_error', 'Boxes', 'answer_boxes', 'draw_boxes', 'query_error', 'HalfSpaces', 'answer_half_spaces',
            'draw_half_spaces', 'downstream_error', 'triple_total_variation', 'closest_record_share', 'evaluate',
            'plot_marginals', 'plot_pair_errors']
 
 # %% ../nbs/10_metrics.ipynb #c006
+HELD = 2**25  # values of a table that are held at most: 128 MiB of codes
+
+def _held(table, schema: Schema, name: str, seed: int = 0) -> tuple[np.ndarray, int]:  # codes, and the number of rows of the table
+    "The codes of a table, or of a uniform sample of its rows when there are too many."
+    codes, n = (table, None) if isinstance(table, np.ndarray) else sample_codes(table, schema, HELD // len(schema.shape), seed)
+    if codes.ndim != 2 or codes.shape[1] != len(schema.shape) or not len(codes):
+        raise ValueError(f"{name} has shape {codes.shape}; give at least one row and the {len(schema.shape)} columns of the schema.")
+    if codes.dtype.kind not in "iu": raise ValueError(f"{name} is an array of {codes.dtype}; give a data frame or an integer array of codes.")
+    if codes.min() < 0 or (codes.max(0) >= schema.shape).any(): raise ValueError(f"{name} has codes outside the schema; encode the table with this schema.")
+    return np.ascontiguousarray(codes, dtype=np.int32), n or len(codes)
+
 def as_codes(
     table,  # a table of any sort, or an (n, d) integer array of codes
     schema: Schema,  # public facts about the columns
     name: str = "table",  # how error messages call it
 ) -> np.ndarray:  # (n, d) int32
-    "The codes of a table."
-    if not isinstance(table, np.ndarray) and (kind := kind_of(table)) != "dask":  # which would have to count
-        needed = 8 * len(schema.shape) * (_rows_known(table, kind) or 0)  # four bytes a value, twice while the pieces are put together
-        if problem := memory_problem(f"Holding the codes of {name}", needed, memory_limit(), "compare with some of the rows, for example a few of the files"): raise ValueError(problem)
-    codes = table if isinstance(table, np.ndarray) else codes_of(table, schema)
-    if codes.ndim != 2 or codes.shape[1] != len(schema.shape) or not len(codes):
-        raise ValueError(f"{name} has shape {codes.shape}; give at least one row and the {len(schema.shape)} columns of the schema.")
-    if codes.dtype.kind not in "iu": raise ValueError(f"{name} is an array of {codes.dtype}; give a data frame or an integer array of codes.")
-    if codes.min() < 0 or (codes.max(0) >= schema.shape).any(): raise ValueError(f"{name} has codes outside the schema; encode the table with this schema.")
-    return np.ascontiguousarray(codes, dtype=np.int32)
+    "The codes of a table; of a sample of its rows, with a warning, when there are more than `HELD` values."
+    codes, n = _held(table, schema, name)
+    if len(codes) < n: warnings.warn(f"{name} has {n:,} rows: {len(codes):,} of them, drawn uniformly, stand for all.", stacklevel=2)
+    return codes
 
 # %% ../nbs/10_metrics.ipynb #c010
 def _spread(kernel, size: int, *args) -> None:
@@ -94,12 +100,17 @@ def sliced_w1(
     return out
 
 # %% ../nbs/10_metrics.ipynb #c028
+def _margins(tables: PairTables) -> list[np.ndarray]:
+    "The 1-way marginals, from the 2-way ones."
+    out: dict[int, np.ndarray] = {}
+    for (i, j), t in zip(tables.pairs, tables.tables): out.setdefault(i, t.sum(1)); out.setdefault(j, t.sum(0))
+    return [out[i] for i in range(len(tables.shape))]
+
 def covariance_matrix(tables: PairTables) -> np.ndarray:  # (d, d)
     "Covariance of the embedded columns, from the 2-way marginals."
     d, scale = len(tables.shape), tables.n / max(tables.n - 1, 1)
     centres = [(np.arange(k) + 0.5) / k for k in tables.shape]; out = np.zeros((d, d))
-    margin: dict[int, np.ndarray] = {}
-    for (i, j), t in zip(tables.pairs, tables.tables): margin.setdefault(i, t.sum(1)); margin.setdefault(j, t.sum(0))
+    margin = _margins(tables)
     mean = np.array([margin[i] @ centres[i] for i in range(d)])
     for i in range(d): out[i, i] = margin[i] @ (centres[i] - mean[i]) ** 2
     for (i, j), t in zip(tables.pairs, tables.tables): out[i, j] = out[j, i] = (centres[i] - mean[i]) @ t @ (centres[j] - mean[j])
@@ -276,16 +287,52 @@ def closest_record_share(real: np.ndarray, synth: np.ndarray, test: np.ndarray, 
     sample = take(synth, min(rows, len(synth))); seen, unseen = _distances(sample, take(real, size)), _distances(sample, take(test, size))
     return float((seen < unseen - 1e-9).mean() + 0.5 * (np.abs(seen - unseen) <= 1e-9).mean())
 
+# %% ../nbs/10_metrics.ipynb #c062a
+class _Answers:
+    "Counts of all pairs, and of the rows that each query holds for, added up piece by piece."
+    def __init__(self, names: list[str], shape: tuple, boxes: Boxes, half: HalfSpaces):
+        self.shape, self.boxes, self.half, self.rows = tuple(map(int, shape)), boxes, half, 0
+        self.pairs, self.hits = Tally(names, self.shape, list(itertools.combinations(names, 2))), np.zeros(len(boxes.columns) + 2 * len(half.columns), np.int64)
+
+    def add(self, codes: np.ndarray) -> None:
+        "Add the rows of an (n, d) array of codes."
+        self.pairs.add(codes); self.rows += len(codes)
+        shares = np.r_[answer_boxes(codes, self.boxes), answer_half_spaces(codes, self.shape, self.half).ravel()]
+        self.hits += np.rint(len(codes) * shares).astype(np.int64)
+
+    def merge(self, other: _Answers) -> None:
+        "Add what another one has counted."
+        self.pairs.merge(other.pairs); self.hits += other.hits; self.rows += other.rows
+
+    @property
+    def result(self) -> tuple[PairTables, np.ndarray, np.ndarray]:  # 2-way marginals, shares of the boxes (J,), shares of the half-spaces (J, 2)
+        "Everything as shares of the rows."
+        shares, pairs = self.hits / self.rows, tuple(itertools.combinations(range(len(self.shape)), 2))
+        split = len(self.boxes.columns)
+        return PairTables(self.shape, pairs, tuple(t / self.rows for t in self.pairs.tables.values()), self.rows), shares[:split], shares[split:].reshape(-1, 2)
+
+# %% ../nbs/10_metrics.ipynb #c062d
+def _answers(side: tuple, schema: Schema, boxes: Boxes, half: HalfSpaces) -> tuple[PairTables, np.ndarray, np.ndarray]:
+    "The answers of all rows: of the codes when they are all there, otherwise by another pass over the table."
+    (table, codes, n), made = side, _Answers(list(schema.names), schema.shape, boxes, half)
+    if len(codes) == n: made.add(codes)
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ClipWarning)  # the first pass has said it
+            made = fold(table, schema, partial(_Answers, list(schema.names), schema.shape, boxes, half)).result
+    return made.result
+
 # %% ../nbs/10_metrics.ipynb #c063
 METRICS = ("downstream", "covariance", "covariance_relative", "counting", "counting_relative", "thresholding", "thresholding_relative",
            "thresholding_centred", "sw1", "tv", "l1")  # in this order
 
-def _cheap(a: np.ndarray, b: np.ndarray, shape: tuple, seed: int, queries: int) -> tuple[dict, PairTables, PairTables]:
-    "All of the paper's errors but the downstream one."
-    p, q, out = pair_tables(a, shape), pair_tables(b, shape), {}
+def _cheap(real: tuple, synth: tuple, schema: Schema, seed: int, queries: int) -> tuple[dict, PairTables, PairTables]:
+    "All of the paper's errors but the downstream one, of two tables with their codes and numbers of rows."
+    shape, out = tuple(schema.shape), {}
+    boxes, half = draw_boxes(real[1], shape, queries, seed), draw_half_spaces(real[1], shape, queries, seed)
+    (p, x, u), (q, y, v) = (_answers(side, schema, boxes, half) for side in (real, synth))
     out["covariance"], out["covariance_relative"] = covariance_error(p, q)
-    boxes = draw_boxes(a, shape, queries, seed); out["counting"], out["counting_relative"] = query_error(answer_boxes(a, boxes), answer_boxes(b, boxes))
-    half = draw_half_spaces(a, shape, queries, seed); u, v = answer_half_spaces(a, shape, half), answer_half_spaces(b, shape, half)
+    out["counting"], out["counting_relative"] = query_error(x, y)
     out["thresholding"], out["thresholding_relative"] = query_error(u[:, 0], v[:, 0]); out["thresholding_centred"] = query_error(u[:, 1], v[:, 1])[0]
     out["sw1"], out["tv"] = float(sliced_w1(p, q).mean()), float(total_variation(p, q).mean()); out["l1"] = 2 * out["tv"]
     return out, p, q
@@ -293,8 +340,7 @@ def _cheap(a: np.ndarray, b: np.ndarray, shape: tuple, seed: int, queries: int) 
 # %% ../nbs/10_metrics.ipynb #c064
 def _extra(a, b, c, shape, p, q, out, seed) -> dict:
     "One-way, three-way and worst-pair errors, and with test rows the distance to the closest record."
-    margin = lambda codes, j: np.bincount(codes[:, j], minlength=shape[j]) / len(codes)
-    out["tv_1way"] = float(np.mean([0.5 * np.abs(margin(a, j) - margin(b, j)).sum() for j in range(len(shape))]))
+    out["tv_1way"] = float(np.mean([0.5 * np.abs(x - y).sum() for x, y in zip(_margins(p), _margins(q))]))
     if len(shape) > 2: out["tv_3way"] = float(triple_total_variation(a, b, shape, seed=seed).mean())
     out["tv_max"], out["sw1_max"] = float(total_variation(p, q).max()), float(sliced_w1(p, q).max())
     centre = np.eye(len(shape)) - 1 / len(shape)
@@ -304,7 +350,7 @@ def _extra(a, b, c, shape, p, q, out, seed) -> dict:
 
 # %% ../nbs/10_metrics.ipynb #c065
 def evaluate(
-    real,  # the real table: of any sort (frame, files, query, cluster), or codes; its codes are held in memory, four bytes a value
+    real,  # the real table, of any sort and size (frame, files, query, cluster), or codes
     synth,  # the synthetic table: the same
     schema: Schema,  # public facts about the columns
     test=None,  # real rows that no method has seen, for the downstream error
@@ -314,16 +360,22 @@ def evaluate(
     max_rows: int | None = None,  # train the downstream model on at most so many rows
     queries: int = 200,  # the paper's J
     extras: bool = False,  # also tv_1way, tv_3way, tv_max, sw1_max, covariance_rows and dcr_share
-) -> pd.DataFrame:  # columns metric, value
+) -> pd.DataFrame:  # columns metric, value; attrs["sampled"]: table -> (rows held, rows), for those too large to be held
     "The paper's errors of a synthetic table, one row each."
     if len(schema.shape) < 2: raise ValueError("The schema has one column; evaluate compares pairs, so give at least two.")
     if target is not None and test is None: raise ValueError(f"target={target!r} asks for the downstream error, which needs real rows that no method has seen: give test, or leave target out.")
-    a, b, out = as_codes(real, schema, "real"), as_codes(synth, schema, "synth"), {}
-    c = None if test is None else as_codes(test, schema, "test")
+    if problem := memory_problem("Comparing all pairs", 4 * counting_bytes(schema), memory_limit(), "use fewer bins, merge levels, or compare fewer columns"): raise ValueError(problem)
+    held, out = {name: _held(table, schema, name, seed) for name, table in (("real", real), ("synth", synth), ("test", test)) if table is not None}, {}
+    (a, n), (b, m), c = held["real"], held["synth"], held["test"][0] if "test" in held else None
     if target is not None and c is not None: out["downstream"] = downstream_error(b, c, schema, target, task, seed, max_rows)
-    cheap, p, q = _cheap(a, b, tuple(schema.shape), seed, queries); out.update(cheap)
+    cheap, p, q = _cheap((real, a, n), (synth, b, m), schema, seed, queries); out.update(cheap)
     if extras: _extra(a, b, c, tuple(schema.shape), p, q, out, seed)
-    return pd.DataFrame({"metric": list(out), "value": list(out.values())})
+    errors = pd.DataFrame({"metric": list(out), "value": list(out.values())})
+    if sampled := {name: (len(codes), rows) for name, (codes, rows) in held.items() if len(codes) < rows}:
+        errors.attrs["sampled"] = sampled
+        warnings.warn("; ".join(f"{name} has {rows:,} rows, {kept:,} of them, drawn uniformly, are held" for name, (kept, rows) in sampled.items())
+                      + ": the queries, and downstream, tv_3way and dcr_share where they are asked for, rest on these; all other errors are of all rows.", stacklevel=2)
+    return errors
 
 # %% ../nbs/10_metrics.ipynb #c079
 def _tick(label: str) -> str:

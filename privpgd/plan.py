@@ -48,19 +48,20 @@ class Expected:
     columns: tuple  # names of its columns, or words for marginals that are chosen later
     cells: int  # number of counts
     sigma: float  # noise of each count, in rows
-    l1: float  # expected L1 error of the raw noisy table, at most 2
-    ratio: float  # noise against a uniform cell
+    l1: float | None  # expected L1 error of the raw noisy table, at most 2; None when nothing is known of n
+    ratio: float | None  # noise against a uniform cell; the same
     times: int = 1  # how many such marginals
 
 def expected(
     columns: Iterable,  # names of the columns
     cells: int,  # number of counts
     sigma: float,  # noise of each count
-    n: float,  # number of rows
+    n: float | None,  # number of rows; None: not known, or private
     times: int = 1,  # how many
 ) -> Expected:
     "Work out one line."
-    return Expected(tuple(columns), int(cells), float(sigma), min(expected_l1(sigma, cells, n), 2.0), noise_ratio(sigma, cells, n), int(times))
+    l1, ratio = (None, None) if n is None else (min(expected_l1(sigma, cells, n), 2.0), noise_ratio(sigma, cells, n))
+    return Expected(tuple(columns), int(cells), float(sigma), l1, ratio, int(times))
 
 # %% ../nbs/08b_plan.ipynb #c013
 ONEWAY_SHARE = {"default": 0.1, "paper": 0.0}  # share of the budget for single columns, by preset
@@ -125,7 +126,7 @@ def _adaptive(schema: Any, select: str, budget: Budget, neighbors: str) -> list[
     return ones + ([((words,), _chosen(sizes), pair, times)] if times else [])
 
 # %% ../nbs/08b_plan.ipynb #c019
-def _lines(schema: Any, n: int, budget: Budget, preset: str, select: Any, neighbors: str) -> tuple:
+def _lines(schema: Any, n: int | None, budget: Budget, preset: str, select: Any, neighbors: str) -> tuple:
     "Every marginal with its noise."
     if isinstance(select, str):
         _most(select, 2)  # raises when it is no selector
@@ -287,7 +288,7 @@ def check_memory(
 @dataclass(frozen=True, repr=False)
 class Plan:
     "What a release would measure, how noisy, how large, how long, and what to think of it."
-    n: int  # number of rows
+    n: int | None  # number of rows; None: not known, or private, and nothing here depends on it
     columns: int  # number of columns
     epsilon: float
     delta: float
@@ -295,7 +296,7 @@ class Plan:
     preset: str  # "default" or "paper"
     marginals: tuple  # an `Expected` for each marginal
     bytes: int  # of the large arrays; the libraries themselves take about half a gigabyte more
-    seconds: dict  # part -> predicted seconds on one core, roughly
+    seconds: dict  # part -> predicted seconds on one core, roughly; without n the pass over the rows is not among them
     advice: tuple  # sentences
     problem: str | None  # why it cannot be carried out
 
@@ -343,40 +344,47 @@ def _span(values: list, form: str = "{:.3g}") -> str:
 # %% ../nbs/08b_plan.ipynb #c050
 def plan_rows(
     lines: Iterable,  # `Expected` of each marginal
-) -> list[tuple]:  # (group, how many, cells, noise, ratio, expected L1) as text
+) -> list[tuple]:  # (group, how many, cells, noise, ratio, expected L1) as text; the last two need n
     "The marginals in a few lines: one for each group."
-    return [(name, f"{sum(x.times for x in group):,}", _span([x.cells for x in group], "{:,}"), _span([x.sigma for x in group]),
-             _span([x.ratio for x in group], "{:.2g}"), _span([x.l1 for x in group], "{:.2g}")) for name, group in _groups(lines)]
+    known = lambda group: [_span([x.ratio for x in group], "{:.2g}"), _span([x.l1 for x in group], "{:.2g}")] if group[0].l1 is not None else []
+    return [(name, f"{sum(x.times for x in group):,}", _span([x.cells for x in group], "{:,}"), _span([x.sigma for x in group]), *known(group)) for name, group in _groups(lines)]
 
 _HEAD = ("marginals", "number", "cells", "noise", "noise/cell", "raw L1")
+
+def _heading(plan: Plan) -> tuple[str, str]:  # of what, and at what cost
+    "What a plan is of, and what it takes."
+    rows = "" if plan.n is None else f"{plan.n:,} rows, "
+    cost = f"{plan.cells:,} noisy counts, about {size_words(plan.bytes)} and {duration_words(sum(plan.seconds.values()))} on one core"
+    if plan.n is None: cost += f", without the pass over the rows; their number is {'private' if plan.neighbors == 'add-remove' else 'not known before it'}, so nothing is said of the error"
+    return f"Plan: {rows}{plan.columns} columns, epsilon = {plan.epsilon:g}, delta = {plan.delta:g}", cost
 
 def plan_text(plan: Plan, width: int = 80) -> str:
     "The plan as a few lines for a terminal."
     import textwrap
-    rows = [_HEAD, *plan_rows(plan.marginals)]
-    wide = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
+    body, (head, cost) = plan_rows(plan.marginals), _heading(plan)
+    rows = [_HEAD[:len(body[0])], *body]
+    wide = [max(map(len, column)) for column in zip(*rows)]
     table = ["  " + "  ".join(x.ljust(w) if i == 0 else x.rjust(w) for i, (x, w) in enumerate(zip(row, wide))) for row in rows]
-    head = f"Plan: {plan.n:,} rows, {plan.columns} columns, epsilon = {plan.epsilon:g}, delta = {plan.delta:g}"
-    cost = f"  {plan.cells:,} noisy counts, about {size_words(plan.bytes)} and {duration_words(sum(plan.seconds.values()))} on one core"
+    price = textwrap.fill(cost, width, initial_indent="  ", subsequent_indent="  ")
     notes = [textwrap.fill(x, width, initial_indent="  - ", subsequent_indent="    ") for x in plan.advice]
     stop = [textwrap.fill(plan.problem, width, initial_indent="  ! ", subsequent_indent="    ")] if plan.problem else []
-    return "\n".join([head, *table, cost, *notes, *stop])
+    return "\n".join([head, *table, price, *notes, *stop])
 
 # %% ../nbs/08b_plan.ipynb #c051
 def plan_html(plan: Plan) -> str:
     "The plan as a small HTML table, for notebooks."
     cell = lambda tag, text: f"<{tag}>{html.escape(str(text))}</{tag}>"
-    head = "".join(cell("th", x) for x in _HEAD)
-    body = "".join("<tr>" + "".join(cell("td", x) for x in row) + "</tr>" for row in plan_rows(plan.marginals))
+    rows = plan_rows(plan.marginals)
+    head = "".join(cell("th", x) for x in _HEAD[:len(rows[0])])
+    body = "".join("<tr>" + "".join(cell("td", x) for x in row) + "</tr>" for row in rows)
     notes = "".join(cell("li", x) for x in [*plan.advice, *([plan.problem] if plan.problem else [])])
-    words = (f"Plan: {plan.n:,} rows, {plan.columns} columns, ε = {plan.epsilon:g}, δ = {plan.delta:g}; {plan.cells:,} noisy counts, "
-             f"about {size_words(plan.bytes)} and {duration_words(sum(plan.seconds.values()))} on one core")
+    words = "; ".join(_heading(plan)).replace("epsilon", "ε").replace("delta", "δ")
     return f"<div><p>{html.escape(words)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{notes}</ul></div>"
 
 # %% ../nbs/08b_plan.ipynb #c052
 def plan(
     schema: Any,  # the public facts
-    n: int,  # number of rows; with neighbors="add-remove" a guess
+    n: int | None,  # number of rows; with neighbors="add-remove" a guess; None leaves out what depends on it
     epsilon: float,  # the privacy promise
     delta: float,  # its failure probability
     *,
@@ -389,8 +397,10 @@ def plan(
 ) -> Plan:
     "Work out a release from public facts; nothing is read and nothing is spent."
     budget = Budget(epsilon=epsilon, delta=delta)
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2: raise ValueError(f"n={n!r} is not a number of rows: give a whole number of at least 2.")
-    lines, sizes = _lines(schema, int(n), budget, preset, select, neighbors), [int(k) for k in schema.shape]
-    needed, seconds = memory_needed(schema, preset=preset, select=select, n_particles=n_particles, n=n), _seconds(sizes, lines, n, n_particles, preset, select, epochs)
-    return Plan(int(n), len(sizes), float(epsilon), float(delta), neighbors, preset, lines, needed, seconds,
-                advise(schema, lines, int(n), float(epsilon), float(delta)), _problem(schema, preset, select, needed, memory_limit() if memory is None else memory))
+    if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2): raise ValueError(f"n={n!r} is not a number of rows: give a whole number of at least 2.")
+    n, sizes = None if n is None else int(n), [int(k) for k in schema.shape]
+    lines = _lines(schema, n, budget, preset, select, neighbors)
+    needed, seconds = memory_needed(schema, preset=preset, select=select, n_particles=n_particles, n=n), _seconds(sizes, lines, n or 0, n_particles, preset, select, epochs)
+    if n is None: del seconds["count"]
+    return Plan(n, len(sizes), float(epsilon), float(delta), neighbors, preset, lines, needed, seconds, advise(schema, lines, n, float(epsilon), float(delta)) if n else (),
+                _problem(schema, preset, select, needed, memory_limit() if memory is None else memory))

@@ -13,11 +13,12 @@ import hashlib
 import io
 import json
 import os
+import sys
 import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -39,7 +40,7 @@ from .privacy import Budget, Ledger
 from .projection import project, total_of
 from .schema import Schema
 from .selection import SELECTORS, Round, select_and_measure
-from .sources import count_rows, kind_of, to_kind, write_rows
+from .sources import count_rows, kind_of, rows_known, to_kind, write_rows
 
 # %% ../nbs/09_synthesizer.ipynb #c007
 @dataclass(frozen=True)
@@ -266,7 +267,7 @@ class PrivPGD(_Pages, BaseEstimator):
         neighbors: str = "replace",  # "replace" (n is public) or "add-remove" (n is private)
         device: str = "auto",  # where the descent runs
         seed: int | None = None,  # None for a release; a number makes an experiment repeatable
-        verbose: bool = True,  # progress bars
+        verbose: bool = True,  # the plan, and progress bars
     ):
         self.epsilon, self.delta, self.preset, self.select, self.n_particles = epsilon, delta, preset, select, n_particles
         self.epochs, self.penalties, self.constraints, self.neighbors = epochs, penalties, constraints, neighbors
@@ -289,14 +290,29 @@ class PrivPGD(_Pages, BaseEstimator):
         "Read a model that `save` wrote."
         return load_model(path, cls)
 
+# %% ../nbs/09_synthesizer.ipynb #c036a
+def _show_plan(model: Any, frame: Any, schema: Schema, workload: Any) -> None:
+    "Print what is going to be measured, from public facts; a private number of rows is not looked at."
+    n = rows_known(frame) if model.neighbors == "replace" else None
+    if n is not None and n < 2: return  # `measure` has a sentence for that
+    made = plan(schema, n, model.epsilon, model.delta, preset=model.preset, select=workload, n_particles=model.n_particles, epochs=model.epochs, neighbors=model.neighbors)
+    print(replace(made, advice=()), file=sys.stderr)
+
 # %% ../nbs/09_synthesizer.ipynb #c037
-def fit_model(model: PrivPGD, frame: Any, schema: Schema, ledger: Ledger | None = None) -> PrivPGD:
-    "Check everything, spend the budget once, then post-process."
+def fit_model(
+    model: PrivPGD,  # its arguments say how
+    frame: Any,  # the private table
+    schema: Schema,  # the public facts
+    ledger: Ledger | None = None,  # account to charge; None opens one
+    planned: bool = False,  # True: the caller has shown a plan already
+) -> PrivPGD:
+    "Check everything, show the plan, spend the budget once, then post-process."
     budget = check_arguments(model, schema)
     schema_ = schema.with_dtypes(frame)
     wants = requirements(model, schema_)
     workload = private_part(default_workload(schema, model.preset) if model.select is None else model.select, schema, wants)
     check_memory(schema, preset=model.preset, select=workload, n_particles=model.n_particles)  # before a row is read
+    if model.verbose and not planned: _show_plan(model, frame, schema, workload)
     for name in [name for name in vars(model) if name.endswith("_")]: delattr(model, name)
     model.kind_, account = kind_of(frame), Ledger(budget, model.neighbors, model.seed is not None, adaptive=workload == "aim") if ledger is None else ledger
     try: chosen = select_and_measure(frame, schema, workload, budget, seed=model.seed, neighbors=model.neighbors, ledger=account, verbose=model.verbose,
