@@ -291,7 +291,7 @@ class Statistic:
         return torch.stack(out, 1)
     def __call__(self, view: View) -> torch.Tensor: return self.combine(self.features(view).mean(0), view.lens)
 
-# %% ../nbs/06b_penalties.ipynb #s0350
+# %% ../nbs/06b_penalties.ipynb #4dc53f10
 @dataclass(frozen=True)
 class Share(Statistic):
     "The share of rows in a region."
@@ -645,7 +645,7 @@ class Aim:
         found = {j: self.gauge.changes(rows, np.arange(len(rows)), j)[1] for j in self.gauge.columns}
         self.reach = {j: _leverage(f.change) for j, f in found.items() if f is not None}
         most, n = max(self.reach.values(), default=0.), max(sum(x > 0 for x in self.reach.values()), 1)
-        if not self.room: self.room = .01 * max(self.gauge.value(codes) - self.limit, 0.) + 2e-4 * most + 1e-12
+        if not self.room: self.room = 1e-3 * max(self.gauge.value(codes) - self.limit, 0.) + 2e-4 * most + 1e-12
         self.kappa, self.step, self.nu, self.begun = gain * len(codes) / (2 * n * most**2 + 1e-12), min(1., 3 / n), 0., False
 
     def effects(self, codes: np.ndarray, order: np.ndarray, j: int) -> Effects | None:
