@@ -540,13 +540,13 @@ def _of_shares(function: Callable, z: torch.Tensor) -> bool: # (n, D) some rows
     "Whether a function is the same when all rows are taken twice, in another order."
     return bool(torch.isclose(function(torch.cat([z, z.flip(0)])), function(z), rtol=.05, atol=1e-9))
 
-def _bend(function: Callable, z: torch.Tensor, cell: torch.Tensor) -> float: # (n, D) rows, (D,) one more of them
-    "By which part of itself the slope of a function grows, for each unit of the function, as rows come into a cell."
-    dose = max(len(z) // 50, 1)
-    share = np.array([k * dose / (len(z) + k * dose) for k in (1, 2)])
-    rise = np.array([float(function(torch.cat([z, cell.expand(k * dose, -1)])) - function(z)) for k in (1, 2)]) / share
-    curve = (rise[1] - rise[0]) / (share[1] - share[0])
-    return max(2 * curve, 0.) / ((rise[0] - curve * share[0])**2 + 1e-300)
+def _bend(function: Callable, codes: np.ndarray, j: int, change: np.ndarray, embedding: Embedding) -> float: # change: (m, k) what each code of the column would do
+    "By which part of itself the slope of a function grows, for each unit of the function, when rows take the codes that lower it."
+    some, moved = np.arange(0, len(codes), 50), codes.copy()
+    moved[some, j] = change[some].argmin(1)
+    foretold = float((change[some, moved[some, j]] - change[some, codes[some, j]]).sum(dtype=float))
+    with torch.no_grad(): before, after = (float(function(torch.as_tensor(embedding.embed(x)))) for x in (codes, moved))
+    return max(2 * (after - before - foretold), 0.) / (foretold**2 + 1e-30)
 
 # %% ../nbs/06b_penalties.ipynb #s0650
 def by_cells(function: Callable,   # (m, D) particles -> scalar tensor
@@ -560,11 +560,9 @@ def by_cells(function: Callable,   # (m, D) particles -> scalar tensor
     n = min(len(codes), max(int(work / cells.size), 1000))
     rows = codes if n == len(codes) else codes[np.argsort(cells.of(codes), kind="stable")[(2 * np.arange(n) + 1) * len(codes) // (2 * n)]]
     z, more = (torch.as_tensor(embedding.embed(x)) for x in (rows, cells.rows(codes[0])))
-    with torch.no_grad():
-        found = np.array([float(function(torch.cat([z, row[None]]))) for row in more])
-        found -= float(function(z))
-        bend = _bend(function, z, more[np.abs(found).argmax()])
-    return Effects(cells.swapped(found * ((n + 1) / len(codes)), codes, j), bend=bend)
+    with torch.no_grad(): found = np.array([float(function(torch.cat([z, row[None]]))) for row in more])
+    change = cells.swapped((found - found.mean()) * ((n + 1) / len(codes)), codes, j)
+    return Effects(change, bend=_bend(function, codes, j, change, embedding))
 
 # %% ../nbs/06b_penalties.ipynb #n011
 def _alone(function: Callable, z: torch.Tensor) -> torch.Tensor: # (n, D) rows -> (n,)
@@ -644,15 +642,16 @@ class Aim:
         rows = codes[:2000] if self.gauge.steady else codes
         found = {j: self.gauge.changes(rows, np.arange(len(rows)), j)[1] for j in self.gauge.columns}
         self.reach = {j: _leverage(f.change) for j, f in found.items() if f is not None}
-        most, n = max(self.reach.values(), default=0.), max(sum(x > 0 for x in self.reach.values()), 1)
-        if not self.room: self.room = 1e-3 * max(self.gauge.value(codes) - self.limit, 0.) + 2e-4 * most + 1e-12
-        self.kappa, self.step, self.nu, self.begun = gain * len(codes) / (2 * n * most**2 + 1e-12), min(1., 3 / n), 0., False
+        n = max(sum(x > 0 for x in self.reach.values()), 1)
+        if not self.room: self.room = 1e-3 * max(self.gauge.value(codes) - self.limit, 0.) + 2e-4 * max(self.reach.values(), default=0.) + 1e-12
+        self.hold, self.step, self.nu, self.begun = gain * len(codes) / (2 * n), min(1., 3 / n), 0., False
 
     def effects(self, codes: np.ndarray, order: np.ndarray, j: int) -> Effects | None:
         "What each code of a column would do to the number, and how it is pulled."
         value, found = self.gauge.changes(codes, order, j)
         if found is None: return None
-        kappa = self.kappa if self.gauge.steady else self.kappa * (self.reach.get(j, 0.) / (_leverage(found.change) + 1e-12))**2
+        if not self.gauge.steady: self.reach[j] = _leverage(found.change)
+        kappa = self.hold / (max(self.reach.values())**2 + 1e-12)
         pull = kappa * (value - self.limit)
         if self.begun: self.nu = max(self.nu + self.step * pull, self.floor)           # what the last visit has left
         self.begun = True
