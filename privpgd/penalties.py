@@ -554,7 +554,7 @@ def by_cells(function: Callable,   # (m, D) particles -> scalar tensor
              j: int,               # column
              cells: Cells,         # of the columns that the function reads
              embedding: Embedding, # places of the levels
-             work: float = 2e6,    # rows that are read, at about
+             work: float = 2e5,    # rows that are read, at about
              ) -> Effects:
     "What each code of a column would do to a function of the shares of few cells."
     n = min(len(codes), max(int(work / cells.size), 1000))
@@ -601,8 +601,8 @@ class FunctionGauge:
         self.columns = [j for j, n in enumerate(lens.names) if n in self.asked]
         if value is None: return                                                               # all rows or none
         cells, alone = Cells(self.columns, lens.shape), _ask(lambda z: _alone(self, z), z, penalty.label())
-        if cells.size <= 1024 and _of_shares(self, z): self.cells = cells
-        elif alone is not None and torch.isclose(alone.mean(), value, rtol=1e-3, atol=1e-9): self.bent = _bent(self, z, lens.embedding)
+        if alone is not None and torch.isclose(alone.mean(), value, rtol=1e-3, atol=1e-9): self.bent = _bent(self, z, lens.embedding)
+        if self.bent != [] and cells.size <= 1024 and _of_shares(self, z): self.cells, self.bent = cells, None    # a straight line needs no cells
 
     def __call__(self, z: torch.Tensor) -> torch.Tensor: # (m, D) -> scalar
         view = self.lens(z)
