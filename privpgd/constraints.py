@@ -17,20 +17,20 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
 from .embedding import Embedding
-from .penalties import (Aim, Avoid, Bound, Correlation, Difference, FunctionAim, Lens, Mean, Penalty, Rate, Share, Statistic, StatisticAim, Threshold, View, Wish, _knots, above, as_penalty,
+from .penalties import (Aim, Avoid, Bound, Correlation, Difference, FunctionGauge, Lens, Mean, Penalty, Rate, Share, Statistic, StatisticGauge, Threshold, View, Wish, _knots, above, as_penalty,
                                at_least, at_most, avoid, below, bound_aims, check_penalty, dither, equal, match, not_above, settle)
 from .refinement import refine
 
 # %% auto #0
 __all__ = ['Rule', 'obeys', 'RuleError', 'Group', 'groups_of', 'impose', 'repair', 'witnesses', 'place_rows', 'PublicMarginal',
            'exact_counts', 'PublicColumns', 'draw_given', 'Fact', 'possible', 'check_together', 'check_range',
-           'check_values', 'Requirements', 'finalize', 'Aim', 'Avoid', 'Bound', 'Correlation', 'Difference',
-           'FunctionAim', 'Lens', 'Mean', 'Penalty', 'Rate', 'Share', 'Statistic', 'StatisticAim', 'Threshold', 'View',
-           'Wish', 'above', 'as_penalty', 'at_least', 'at_most', 'avoid', 'below', 'bound_aims', 'check_penalty',
-           'dither', 'equal', 'match', 'not_above', 'settle']
+           'check_values', 'Requirements', 'check_facts', 'aims_of', 'finalize', 'Aim', 'Avoid', 'Bound', 'Correlation',
+           'Difference', 'FunctionGauge', 'Lens', 'Mean', 'Penalty', 'Rate', 'Share', 'Statistic', 'StatisticGauge',
+           'Threshold', 'View', 'Wish', 'above', 'as_penalty', 'at_least', 'at_most', 'avoid', 'below', 'bound_aims',
+           'check_penalty', 'dither', 'equal', 'match', 'not_above', 'settle']
 
 # %% ../nbs/07_constraints.ipynb #c003
-_all_ = ["Aim", "Avoid", "Bound", "Correlation", "Difference", "FunctionAim", "Lens", "Mean", "Penalty", "Rate", "Share", "Statistic", "StatisticAim", "Threshold", "View", "Wish", "above", "as_penalty", "at_least",
+_all_ = ["Aim", "Avoid", "Bound", "Correlation", "Difference", "FunctionGauge", "Lens", "Mean", "Penalty", "Rate", "Share", "Statistic", "StatisticGauge", "Threshold", "View", "Wish", "above", "as_penalty", "at_least",
          "at_most", "avoid", "below", "bound_aims", "check_penalty", "dither", "equal", "match", "not_above", "settle"] # of the last chapter, handed on
 
 # %% ../nbs/07_constraints.ipynb #c009
@@ -118,6 +118,7 @@ def _grid(rule: Rule, columns: list, corners: dict) -> np.ndarray: # shape (k1, 
     mine = [rule.columns[i] for i in order]
     return held.reshape([s for n in columns for s in (corners[n].shape if n in mine else (1, 1))])
 
+# %% ../nbs/07_constraints.ipynb #s0160
 class Group:
     "Rules that share columns, judged together."
     def __init__(self, rules: list, lens: Lens, held: Sequence = ()): # names of columns whose values are given
@@ -266,6 +267,7 @@ def _retry(values: dict, codes: np.ndarray, bad: np.ndarray, group: Group, lens:
     if not found.all(): raise RuleError(f"{(~found).sum()} rows could not be placed so that {' and '.join(r.label() for r in group.rules)} hold: use straddle='forbid'.")
     for n in new: values[n][bad], codes[bad, lens.index(n)] = new[n], where[n]
 
+# %% ../nbs/07_constraints.ipynb #s0310
 def place_rows(codes: np.ndarray, # (m, d) codes, all allowed; rows of public values that fit in no point of their cells are changed in place
                groups: Sequence,  # of rules, from `groups_of`
                lens: Lens,        # what is known of the columns
@@ -336,6 +338,7 @@ def _wanted(table: np.ndarray, lead: list, have: np.ndarray) -> np.ndarray: # ax
     for row, x, n in zip(want, exact, have): row[np.argsort(row - x, kind="stable")[:n - row.sum()]] += 1
     return want.reshape([table.shape[a] for a in order]).transpose(np.argsort(order))
 
+# %% ../nbs/07_constraints.ipynb #s0380
 def exact_counts(codes: np.ndarray,  # (m, d) integer codes, left unchanged
                  public: dict,       # clique -> probability array
                  embedding: Embedding, # places of the levels
@@ -403,6 +406,21 @@ class Fact:
     table: Callable | None = None # column names -> probability table over them
     slack: float = 1e-6           # how far off a cell of the table may be
 
+# %% ../nbs/07_constraints.ipynb #s0460
+def _fraction(statistic: Statistic, facts: Sequence, lens: Lens) -> tuple | None: # coefficients above and below the line
+    "A statistic as a fraction of means; a correlation is one when both columns are public, for then means and variances are known."
+    if not isinstance(statistic, Correlation): return statistic.fraction(lens)
+    means = []
+    for name in (statistic.a, statistic.b):
+        shares = next((f.table((name,)) for f in facts if f.table is not None and name in f.columns), None)
+        if shares is None: return None
+        x = (lens.values(name) - min(lens.values(name))) / (np.ptp(lens.values(name)) or 1.)
+        means.append((shares @ x, shares @ x**2))
+    (a, aa), (b, bb) = means
+    spread = np.sqrt(max(aa - a * a, 1e-9) * max(bb - b * b, 1e-9))
+    return (-a * b / spread, 0., 0., 0., 0., 1 / spread), (1., 0., 0., 0., 0., 0.)
+
+# %% ../nbs/07_constraints.ipynb #s0461
 def _conditions(facts: Sequence, columns: tuple, cells: np.ndarray, lens: Lens) -> tuple: # list of (key of each cell, shares) for tables, (cells, rows) coefficients of the bounds (>= 0)
     "What tables and bounds ask of the probabilities of the cells."
     z, tables, rows = np.full((len(cells), lens.embedding.dim), .5, np.float32), [], [np.empty((len(cells), 0))]
@@ -412,7 +430,7 @@ def _conditions(facts: Sequence, columns: tuple, cells: np.ndarray, lens: Lens) 
             common = tuple(n for n in columns if n in f.columns)
             t = f.table(common)
             tables.append((np.ravel_multi_index(tuple(cells[:, columns.index(n)] for n in common), t.shape), t.ravel(), f.slack))
-        elif f.bound is not None and (fraction := f.bound.statistic.fraction(lens)):
+        elif f.bound is not None and (fraction := _fraction(f.bound.statistic, facts, lens)):
             above, below = np.array(fraction) @ np.c_[np.ones(len(cells)), f.bound.statistic.features(lens(torch.as_tensor(z))).numpy()].T
             room, size = f.bound.room(lens), abs(above).max() + abs(below).max()
             if f.bound.low > -np.inf: rows.append(((above - (f.bound.low - room) * below) / size)[:, None])
@@ -469,6 +487,23 @@ def check_range(bounds: Sequence, lens: Lens) -> None:
         low, high = b.statistic.limits(lens)
         if b.low > high + b.room(lens) or b.high < low - b.room(lens): raise RuleError(f"{b.label()} asks for what cannot be: the statistic, read at the middle of bins, lies between {low:g} and {high:g}; correct it.")
 
+# %% ../nbs/07_constraints.ipynb #y001
+def _pair_cells(a: str, b: str, facts: Sequence, lens: Lens, held: Sequence = ()) -> np.ndarray: # boolean, in the order of the columns' values
+    "The cells of two columns in which rows may be."
+    mask = np.ones([lens.shape[lens.index(n)] for n in (a, b)], bool)
+    for g in _gather([f.rule for f in facts if f.rule is not None], lens, held): mask &= _narrow(g.allowed, g.columns, (a, b), lambda x, axes: x.any(axes))
+    for f in facts:
+        common = tuple(n for n in lens.names if n in f.columns and n in (a, b))
+        if f.table is not None and common: mask &= _narrow(f.table(common) > 0, common, (a, b), lambda x, axes: x.any(axes))
+    return mask[np.ix_(*(np.argsort(lens.values(n)) for n in (a, b)))]
+
+def _sign_range(cells: np.ndarray) -> tuple: # smallest and largest correlation
+    "What a correlation of rows in these cells can be."
+    def rises(cells): # whether an allowed cell is larger in both columns than another one
+        below = np.logical_or.accumulate(np.logical_or.accumulate(cells, 0), 1)
+        return bool((cells[1:, 1:] & below[:-1, :-1]).any())
+    return -float(rises(cells[:, ::-1])), float(rises(cells))
+
 # %% ../nbs/07_constraints.ipynb #c052
 def _parts(statistic: Statistic) -> list: # of (sign, statistic)
     "A statistic as a sum of statistics that are no differences."
@@ -476,10 +511,10 @@ def _parts(statistic: Statistic) -> list: # of (sign, statistic)
 
 def _reach(statistic: Statistic, facts: Sequence, lens: Lens, held: Sequence = (), most: float = 1e5) -> tuple: # smallest and largest value, not too narrow
     "What a statistic can be when the facts hold."
-    low, high = statistic.limits(lens)
     names = tuple(n for n in lens.names if n in statistic.names())
     near = [f for f in facts if set(f.columns) & set(names)]
-    if not near or not statistic.fraction(lens) or np.prod([float(lens.shape[lens.index(n)]) for n in names]) > most: return low, high
+    low, high = _sign_range(_pair_cells(statistic.a, statistic.b, near, lens, held)) if isinstance(statistic, Correlation) else statistic.limits(lens)
+    if not near or not _fraction(statistic, near, lens) or np.prod([float(lens.shape[lens.index(n)]) for n in names]) > most: return low, high
     def end(side, good, bad): # the nearest value to `good` that is known to be out of reach
         can = lambda v: possible([*near, Fact("", names, bound=Bound(statistic, **{side: v}, slack=0.))], names, lens, held)
         if can(bad): return bad
@@ -508,8 +543,6 @@ def check_values(bounds: Sequence, facts: Sequence, lens: Lens, held: Sequence =
 # %% ../nbs/07_constraints.ipynb #c056
 class Requirements:
     "Penalties and constraints, checked, in the form that the algorithm uses."
-    penalty: Callable[..., torch.Tensor]; aims: Callable[..., list]; _given_shares: Callable[..., np.ndarray]  # the cells below write them
-
     def __init__(self,
                  schema,           # public facts about the columns
                  penalties=(),     # Penalty, Bound, or pairs (function of the particles, weight)
@@ -529,7 +562,7 @@ class Requirements:
         self.groups = groups_of(kinds[Rule], self.lens, [n for c in kinds[PublicColumns] for n in c.names()])
         self.public = _public(kinds[PublicMarginal], self.groups, self.lens)
         self.held, self.given = _held(kinds[PublicColumns], self.groups, self.lens, encode)
-        self._check(kinds)
+        check_facts([p for p in self.penalties if isinstance(p, Bound)], kinds[Rule], kinds[PublicMarginal], self.given, self.held, self.lens)
         self.groups = [g for g in self.groups if not set(g.columns) <= set(self.held)]
         self.source = kinds[PublicColumns][0].frame if kinds[PublicColumns] else None
 
@@ -537,16 +570,11 @@ class Requirements:
     descends = property(lambda self: any(not isinstance(p, Bound) for p in self.penalties)) # a bound says itself where to go; other wishes are weighed against the tables by descent
     def __bool__(self) -> bool: return bool(self.penalties or self.groups or self.public or self.held)
 
-    def _check(self, kinds: dict) -> None:
-        bounds = [p for p in self.penalties if isinstance(p, Bound)]
-        check_range(bounds, self.lens)
-        facts = [Fact(f"the rule {r.label()}", r.columns, rule=r) for r in kinds[Rule]] + [Fact(b.label(), b.statistic.names(), bound=b) for b in bounds if b.statistic.names() and b.statistic.fraction(self.lens)]
-        for p in kinds[PublicMarginal]:
-            clique, table = p.shares(self.lens)
-            facts.append(Fact(f"the public marginal {p.label()}", clique, table=lambda common, clique=clique, table=table: _narrow(table, clique, common, lambda a, axes: a.sum(axes))))
-        shown = [Fact(f"the public columns {', '.join(self.held)}", self.held, table=self._given_shares, slack=1.001 / len(self.given))] if self.held else []
-        check_together(facts, self.lens, shown, self.held)
-        check_values(bounds, [f for f in (*facts, *shown) if f.bound is None], self.lens, self.held)
+    def penalty(self, particles: torch.Tensor) -> torch.Tensor: # (m, D) -> scalar
+        "The weighted sum of all penalties, for the descent."
+        view, total = self.lens(particles), torch.zeros((), dtype=particles.dtype, device=particles.device)
+        for p in self.penalties: total = total + p(view)
+        return total
 
 # %% ../nbs/07_constraints.ipynb #c057
 def _public(marginals: list, groups: list, lens: Lens) -> dict:
@@ -562,6 +590,7 @@ def _public(marginals: list, groups: list, lens: Lens) -> dict:
         out[clique] = table
     return out
 
+# %% ../nbs/07_constraints.ipynb #z001
 def _held(columns: list, groups: list, lens: Lens, encode: Any) -> tuple: # names, (m, p) codes
     "Public columns as codes, or a sentence about rows that cannot be."
     if not columns: return (), None
@@ -576,32 +605,40 @@ def _held(columns: list, groups: list, lens: Lens, encode: Any) -> tuple: # name
             raise RuleError(f"{(~found).sum()} rows of the public columns {', '.join(g.held)} break the rule {' and '.join(r.label() for r in g.rules)}{others}: correct one of them.")
     return tuple(names), given
 
-def _given_shares(self: Requirements, common: tuple) -> np.ndarray:
+# %% ../nbs/07_constraints.ipynb #z002
+def _given_shares(given: np.ndarray, held: tuple, lens: Lens) -> Callable: # (m, p) codes of the public columns, their names -> function of some of the names
     "Shares of the combinations of public columns."
-    table = np.zeros([self.lens.shape[self.lens.index(n)] for n in common])
-    np.add.at(table, tuple(self.given[:, self.held.index(n)] for n in common), 1 / len(self.given))
-    return table
+    def shares(common: tuple) -> np.ndarray:
+        table = np.zeros([lens.shape[lens.index(n)] for n in common])
+        np.add.at(table, tuple(given[:, held.index(n)] for n in common), 1 / len(given))
+        return table
+    return shares
 
-Requirements._given_shares = _given_shares
+def check_facts(bounds: Sequence, rules: Sequence, marginals: Sequence, given: np.ndarray | None, held: tuple, lens: Lens) -> None: # given: (m, p) codes of the public columns
+    "Raise a sentence that names the facts when no table obeys all of them."
+    check_range(bounds, lens)
+    facts = [Fact(f"the rule {r.label()}", r.columns, rule=r) for r in rules] + [Fact(b.label(), b.statistic.names(), bound=b) for b in bounds if b.statistic.names() and b.statistic.fraction(lens)]
+    for p in marginals:
+        clique, table = p.shares(lens)
+        facts.append(Fact(f"the public marginal {p.label()}", clique, table=lambda common, clique=clique, table=table: _narrow(table, clique, common, lambda a, axes: a.sum(axes))))
+    shown = [] if given is None else [Fact(f"the public columns {', '.join(held)}", held, table=_given_shares(given, held, lens), slack=1.001 / len(given))]
+    check_together(facts, lens, shown, held)
+    check_values(bounds, [f for f in (*facts, *shown) if f.bound is None], lens, held)
 
 # %% ../nbs/07_constraints.ipynb #c059
-def _penalty(self: Requirements, particles: torch.Tensor) -> torch.Tensor: # scalar
-    "The weighted sum of all penalties."
-    view = self.lens(particles)
-    total: Any = sum(p(view) for p in self.penalties)
-    return total
-
-def _aims(self: Requirements, codes: np.ndarray) -> list: # (m, d) codes after the descent
+def aims_of(wants: Requirements,
+            codes: np.ndarray, # (m, d) codes after the descent
+            cloud: np.ndarray, # (m, D) what the descent has reached
+            ) -> list: # of Aim
     "The penalties as the finalization needs them: limits are the penalties' own, or what the descent has reached."
     out: list[Aim] = []
-    there = self.lens(torch.as_tensor(self.lens.embedding.embed(codes)))
-    for p in self.penalties:
-        if isinstance(p, Avoid): p = p.kept(float(p.statistic(there)), self.lens)
-        if isinstance(p, Bound): out += bound_aims(p, self.lens); continue
-        out.append(FunctionAim(lambda z, p=p: p(self.lens(z)), abs(p.weight) * p.limit if p.limit is not None else float(p(there)), self.lens.embedding))
+    rows, reached = (wants.lens(torch.as_tensor(z)) for z in (wants.lens.embedding.embed(codes), cloud))
+    for p in wants.penalties:
+        if isinstance(p, Avoid): p = p.kept(float(p.statistic(rows)), wants.lens)
+        if isinstance(p, Bound): out += bound_aims(p, wants.lens); continue
+        limit = abs(p.weight) * p.limit if p.limit is not None else float(p(reached))
+        out.append(Aim(FunctionGauge(p, wants.lens, codes), limit))
     return out
-
-Requirements.penalty, Requirements.aims = _penalty, _aims
 
 # %% ../nbs/07_constraints.ipynb #c065
 def _say_unmet(codes: np.ndarray, wants: Requirements) -> None:
@@ -614,6 +651,7 @@ def _say_unmet(codes: np.ndarray, wants: Requirements) -> None:
         counts = np.zeros(table.shape); np.add.at(counts, tuple(codes[:, wants.lens.embedding.index(clique)].T), 1)
         if (off := abs(counts - len(codes) * table).max()) > 2: warnings.warn(f"the public marginal of {', '.join(clique)} is not met: a cell is {off:.0f} rows off; loosen what stands against it.", UserWarning, stacklevel=3)
 
+# %% ../nbs/07_constraints.ipynb #s0730
 def finalize(particles: np.ndarray,       # (m, D) particles after the descent
              tables: dict,                # clique -> probability array
              schema,                      # anything with `names` and `shape`
@@ -627,14 +665,15 @@ def finalize(particles: np.ndarray,       # (m, D) particles after the descent
     "Codes for the particles that obey every rule, then refined."
     embedding, rng = wants.lens.embedding, np.random.default_rng(seed)
     codes = dither(particles, wants.lens, rng) if wants.penalties and refinement is not None else embedding.nearest(particles)
-    codes = repair(codes, wants.groups, embedding, wants.held, rng)
+    drawn, codes = codes, repair(codes, wants.groups, embedding, wants.held, rng)
     if wants.held: codes[:, embedding.index(wants.held)] = wants.given
+    cloud = np.where((codes != drawn).any(1, keepdims=True), embedding.embed(codes), particles)      # what the rules leave of it
     options = dict(embedding=embedding, seed=rng, history=history, forbidden=wants.forbidden or None, held=wants.held, weights={c: 1000. for c in wants.public if c in tables})
     if refinement is not None:
         cold = dict(refinement); warm = cold.pop("warm", 0)
         if wants.descends: warm = 0                                    # the descent has chosen the rows
         if warm or not wants.penalties: codes = refine(codes, tables, schema, verbose=verbose, warm=warm, **options, **(cold | dict(sweeps=0) if wants.penalties else cold))
-        if wants.penalties: codes = settle(codes, tables, schema, wants.aims(codes), **options, **cold)
+        if wants.penalties: codes = settle(codes, tables, schema, aims_of(wants, codes, cloud), **options, **cold)
     codes = exact_counts(codes, wants.public, embedding, wants.groups, wants.held, rng)
     _say_unmet(codes, wants)
     return codes

@@ -5,6 +5,7 @@
 # %% ../nbs/06b_penalties.ipynb #c002
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,8 @@ from .refinement import _FREE, Effects, linearize, refine
 # %% auto #0
 __all__ = ['Lens', 'View', 'above', 'below', 'Wish', 'Penalty', 'as_penalty', 'check_penalty', 'Statistic', 'Share', 'Rate',
            'Mean', 'Correlation', 'Threshold', 'Difference', 'Bound', 'match', 'at_least', 'at_most', 'equal',
-           'not_above', 'Avoid', 'avoid', 'dither', 'Aim', 'FunctionAim', 'StatisticAim', 'bound_aims', 'settle']
+           'not_above', 'Avoid', 'avoid', 'dither', 'Cells', 'StatisticGauge', 'by_cells', 'by_rows', 'FunctionGauge',
+           'Aim', 'bound_aims', 'settle']
 
 # %% ../nbs/06b_penalties.ipynb #c008
 def _days(x) -> float:
@@ -91,22 +93,30 @@ class View:
     region: Callable[..., torch.Tensor]; present: Callable[..., torch.Tensor]
 
     def __init__(self, particles: torch.Tensor, lens: Lens): # (m, D) particles in the unit cube
-        self.particles, self.lens = particles, lens
+        self._places, self.lens = particles, lens
         self._seen: dict[str, torch.Tensor] = {}
+        self.asked: set = set() # names of the columns that have been read
 
-    def __len__(self) -> int: return len(self.particles)
+    def __len__(self) -> int: return len(self._places)
 
     def __getitem__(self, name: str) -> torch.Tensor: # (m,) numbers on a line; (m, k) memberships elsewhere
         "A column in original units: numbers, days, levels; text levels as places in their list; memberships when it is not on a line."
         if name not in self._seen: self._seen[name] = self._number(name) if self.lens.flat[name] else self.memberships(name)
         return self._seen[name]
 
+    @property
+    def particles(self) -> torch.Tensor: # (m, D)
+        "The particles themselves, which are all columns at once."
+        self.asked |= set(self.lens.names)
+        return self._places
+
     def _coordinates(self, name: str) -> torch.Tensor:
-        return self.particles[:, self.lens.embedding.columns[self.lens.index(name)]]
+        self.asked.add(name)
+        return self._places[:, self.lens.embedding.columns[self.lens.index(name)]]
 
     def _number(self, name: str) -> torch.Tensor:
         values, offset = self.lens.knots[name]
-        v = torch.as_tensor(values, dtype=self.particles.dtype, device=self.particles.device)
+        v = torch.as_tensor(values, dtype=self._places.dtype, device=self._places.device)
         x = _interpolate(self._coordinates(name)[:, 0] * self.lens.shape[self.lens.index(name)] - offset, v)
         return _through(x.clamp(v.min(), v.max()), x)
 
@@ -131,7 +141,7 @@ def _of(self: View,
     "Any function of a column's code; exact at the levels' places, with a blurred gradient between them."
     j, values = self.lens.index(name), np.asarray(values, float)
     if values.shape != (self.lens.shape[j],): raise ValueError(f"column {name!r} has {self.lens.shape[j]} codes, but {values.shape} values were given; give one for each.")
-    as_tensor = lambda v: torch.as_tensor(v, dtype=self.particles.dtype, device=self.particles.device)
+    as_tensor = lambda v: torch.as_tensor(v, dtype=self._places.dtype, device=self._places.device)
     if not self.lens.flat[name]: return self.memberships(name) @ as_tensor(values)
     u = self._coordinates(name)[:, 0] * len(values) - .5
     exact = _interpolate(u.detach().clamp(0, len(values) - 1), as_tensor(values))
@@ -148,6 +158,7 @@ def below(x: torch.Tensor, threshold: float, width: float) -> torch.Tensor:
     "A smooth version of x < threshold."
     return torch.sigmoid((threshold - x) / width)
 
+# %% ../nbs/06b_penalties.ipynb #s0220
 def _say_snapped(lens: Lens, name: str, low, high, inside: np.ndarray) -> None: # limits as numbers or None, (k,) codes that are taken
     "A warning, once, for a limit that lies inside a bin."
     column, taken = lens.columns[name], np.flatnonzero(inside)
@@ -162,6 +173,7 @@ def _say_snapped(lens: Lens, name: str, low, high, inside: np.ndarray) -> None: 
         a, b = (show(float(e[split][0])) for e in (first, last))
         warnings.warn(f"column {name!r}: the limit {show(limit)} of a region lies inside the bin from {a} to {b}, and bins are taken whole, so that it is read as {show(float(read))}: put a bin edge at {show(limit)} in the schema to have it as it is.", UserWarning, stacklevel=2)
 
+# %% ../nbs/06b_penalties.ipynb #s0221
 def _inside(lens: Lens, name: str, what) -> np.ndarray: # (k,) 0 or 1
     "Which codes of a column a region's line allows."
     j, levels = lens.index(name), getattr(lens.columns[name], "levels", None)
@@ -185,13 +197,13 @@ def _region(self: View,
             ) -> torch.Tensor: # (m,) memberships
     "How much each particle lies in a region."
     if not isinstance(where, Mapping) or not where: raise ValueError(f"a region is a dict such as {{'age': (16, None)}}, not {where!r}.")
-    out = torch.ones_like(self.particles[:, 0])
+    out = torch.ones_like(self._places[:, 0])
     for name, what in where.items(): out = out * self.of(name, _inside(self.lens, name, what))
     return out
 
 def _present(self: View, name: str) -> torch.Tensor: # (m,)
     "1 where the column is known, 0 where it is missing."
-    return self.of(name, (~np.isnan(self.lens.values(name))).astype(float)) if self.lens.missing[name] else torch.ones_like(self.particles[:, 0])
+    return self.of(name, (~np.isnan(self.lens.values(name))).astype(float)) if self.lens.missing[name] else torch.ones_like(self._places[:, 0])
 
 View.region, View.present = _region, _present
 
@@ -212,6 +224,7 @@ class Wish:
         return Penalty(lambda view: self(view) + other(view), 1., f"{self.name or 'a wish'} + {other.name or 'a wish'}")
     def __radd__(self, other: Any) -> Any: return self if isinstance(other, int) and other == 0 else NotImplemented  # for sum()
 
+# %% ../nbs/06b_penalties.ipynb #s0310
 @dataclass(frozen=True)
 class Penalty(Wish):
     "A differentiable wish, and how much it matters."
@@ -234,11 +247,20 @@ def as_penalty(what: Any) -> Wish:
         return Penalty(lambda view, fn=what[0]: fn(view.particles), what[1], getattr(what[0], "__name__", ""))
     raise ValueError(f"penalties holds {what!r}: give a Penalty, or pairs of a function of the particles and its weight.")
 
+def _ask(function: Callable, rows: Any, said: str) -> Any: # value of the function, or None
+    "A function of a few of the rows; None where it makes sense for all of them only, a sentence where it fails."
+    try: return function(rows)
+    except (RuntimeError, ArithmeticError): return None          # torch: shapes that do not fit, operations that vmap lacks; a division by rows - 1
+    except Exception as error: raise ValueError(f"{said} fails on {len(rows)} row{'s' * (len(rows) > 1)} ({error!r}): write it for any number of rows.") from error
+
+# %% ../nbs/06b_penalties.ipynb #s0350
 def check_penalty(penalty: Wish, lens: Lens) -> None:
     "Raise one sentence unless the penalty gives one finite, differentiable number on 64 random particles."
     z, said = torch.rand(64, lens.embedding.dim, requires_grad=True), f"penalties holds {penalty.label()}, which"
-    try: value = penalty.fn(lens(z)) if isinstance(penalty, Penalty) else penalty(lens(z))
+    plain: Callable = penalty.fn if isinstance(penalty, Penalty) else penalty
+    try: value = plain(lens(z))
     except Exception as error: raise ValueError(f"{said} fails on 64 random particles ({error!r}): mend it first.") from None
+    _ask(plain, lens(z[:1]), said)
     if not (isinstance(value, torch.Tensor) and value.numel() == 1 and value.requires_grad and bool(torch.isfinite(value).all())):
         gives = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) and value.numel() != 1 else repr(value)
         raise ValueError(f"{said} gives {gives}: it must give one finite, differentiable number (a torch tensor).")
@@ -269,6 +291,7 @@ class Statistic:
         return torch.stack(out, 1)
     def __call__(self, view: View) -> torch.Tensor: return self.combine(self.features(view).mean(0), view.lens)
 
+# %% ../nbs/06b_penalties.ipynb #4dc53f10
 @dataclass(frozen=True)
 class Share(Statistic):
     "The share of rows in a region."
@@ -311,6 +334,7 @@ class Mean(Statistic):
         return float(np.nanmin(x)), float(np.nanmax(x))
     def names(self): return (self.column,)
 
+# %% ../nbs/06b_penalties.ipynb #s0380
 @dataclass(frozen=True)
 class Correlation(Statistic):
     "Pearson's correlation of two columns."
@@ -345,6 +369,7 @@ class Threshold(Statistic):
         theta = self.slope * torch.tensor(self.theta, dtype=z.dtype)
         return ((z @ theta - z[:, where] @ theta[where] - self.slope * self.offset)[:, None] + centres @ theta[where]).sigmoid_()[:, :, None]
 
+# %% ../nbs/06b_penalties.ipynb #s0410
 @dataclass(frozen=True)
 class Difference(Statistic):
     "One statistic minus another."
@@ -453,141 +478,196 @@ def dither(particles: np.ndarray, # (m, D) particles in the unit cube
         out[:, j] = np.minimum((rng.random((len(edge), 1)) * edge[:, -1:] >= edge).sum(1), edge.shape[1] - 1)
     return out
 
-# %% ../nbs/06b_penalties.ipynb #c051
-class Aim:
-    "A number r of the rows that must reach a limit, and the multiplier that pulls it there."
-    value: Callable[..., float]; changes: Callable[..., tuple]; reach: Callable[..., np.ndarray]  # a subclass has them
+# %% ../nbs/06b_penalties.ipynb #n001
+class Cells:
+    "All combinations of the codes of a few columns."
+    def __init__(self, columns: Sequence, shape: Sequence): # positions of the columns, numbers of codes of all columns
+        self.columns, self.shape = list(columns), tuple(int(shape[j]) for j in columns)
+        self.size = math.prod(self.shape)
 
-    def __init__(self, limit: float, room: float, exact: bool = False): # what r must not exceed, by how much it may, and whether it may not be below either
-        self.limit, self.room, self.floor = limit, room, _FREE if exact else 0.
-
-    def begin(self, codes: np.ndarray, gain: float) -> None: # what a row's move is worth in the tables
-        "Stiffness and step, from what one row can do to r in each column that matters."
-        reach = self.reach(codes)
-        self.room = self.room or 2e-4 * float(reach.max()) + 1e-12
-        n = max(int(np.count_nonzero(reach)), 1)
-        self.kappa, self.step, self.nu, self.begun = gain * len(codes) / (2 * n * float(reach.max())**2 + 1e-12), min(1., 3 / n), 0., False
-
-    def effects(self, codes: np.ndarray, order: np.ndarray, j: int) -> Effects | None:
-        "What each level of a column would do to r, and how r is pulled."
-        value, found = self.changes(codes, order, j)
-        if found is None: return None
-        pull = self.kappa * (value - self.limit)
-        if self.begun: self.nu = max(self.nu + self.step * pull, self.floor)           # what the last visit has left
-        self.begun = True
-        return found._replace(pull=self.nu + pull, stiff=self.kappa, floor=self.floor)
-
-    def outside(self, codes: np.ndarray) -> float: # in units of the room
-        "How far r is beyond its limit."
-        gap = self.value(codes) - self.limit
-        return (abs(gap) if self.floor else max(gap, 0.)) / self.room
-
-# %% ../nbs/06b_penalties.ipynb #c053
-class FunctionAim(Aim):
-    "A torch function of the particles that must stay below a limit."
-    _swap: Callable[..., torch.Tensor]; _curved: Callable[..., Any]  # the next cell writes them
-
-    def __init__(self, function: Callable, limit: float, embedding: Embedding, room: float = 0.): # (m, D) -> scalar; a room of 0: a small part of what the rows can do
-        super().__init__(limit, room)
-        self.function, self.embedding = function, embedding
-
-    def value(self, codes: np.ndarray) -> float:
-        with torch.no_grad(): return float(self.function(torch.as_tensor(self.embedding.embed(codes))))
-
-    def reach(self, codes: np.ndarray) -> np.ndarray: # (d,)
-        "How much one row can move m times the function, column by column; also finds the columns in which the gradient misleads."
-        z = torch.as_tensor(self.embedding.embed(codes)).requires_grad_(True)
-        grad, = torch.autograd.grad(self.function(z), z)
-        size = len(codes) * grad.square().mean(0).sqrt().numpy()
-        found, self.curved = np.array([np.linalg.norm(size[c]) for c in self.embedding.columns]), self._curved(codes)
-        for j, spread in (self.curved or {}).items(): found[j] = spread
-        return found
-
-# %% ../nbs/06b_penalties.ipynb #c054
-def _swap(self: FunctionAim, z: torch.Tensor, j: int, c: int) -> torch.Tensor: # (m,)
-    "The function of each row alone, if it took a code."
-    y = z.clone(); y[:, self.embedding.columns[j]] = torch.as_tensor(np.asarray(self.embedding.centres[j][c]))
-    return torch.vmap(lambda row: self.function(row[None]))(y)
-
-def _curved(self: FunctionAim, codes: np.ndarray) -> dict | None: # column -> typical spread over its codes
-    "Columns in which a mean of a function of rows is not linear; None if it is no such mean."
-    z = torch.as_tensor(self.embedding.embed(codes[:: max(len(codes) // 64, 1)][:64])).requires_grad_(True)
-    try:
-        value, out = self.function(z), {}
-        grad, z = torch.autograd.grad(value, z)[0] * len(z), z.detach()
-        alone = torch.vmap(lambda row: self.function(row[None]))(z)
-        if not torch.isclose(alone.mean(), value.detach(), rtol=1e-3, atol=1e-9): return None
-        for j, c in enumerate(self.embedding.columns):
-            centres = torch.as_tensor(np.asarray(self.embedding.centres[j]))
-            y = z.repeat_interleave(len(centres), 0); y[:, c] = centres.repeat(len(z), 1)
-            found, guess = torch.vmap(lambda row: self.function(row[None]))(y).reshape(len(z), -1), grad[:, c] @ centres.T
-            miss, spread = ((found - found[:, :1]) - (guess - guess[:, :1])).abs().max(), found.max(1)[0] - found.min(1)[0]
-            if miss > .05 * spread.max(): out[j] = float(spread.square().mean().sqrt())
+    def rows(self, like: np.ndarray) -> np.ndarray: # (d,) codes of the other columns -> (cells, d) codes
+        "One row in every cell."
+        out = np.tile(like, (self.size, 1))
+        out[:, self.columns] = np.indices(self.shape).reshape(len(self.shape), -1).T
         return out
-    except Exception: return None                                            # not a function that can be asked for one row
 
-def _function_changes(self: FunctionAim, codes: np.ndarray, order: np.ndarray, j: int) -> tuple: # value, Effects or None
-    "The value, and what each code of a column would do to it, row by row."
-    if self.curved is None: return linearize(self.function, codes, order, j, self.embedding)
-    if j not in self.curved: return linearize(self.function, codes, slice(None), j, self.embedding, bends=False)      # every row for itself, in any order
-    z = torch.as_tensor(self.embedding.embed(codes))
-    with torch.no_grad(): found = torch.stack([self._swap(z, j, c) for c in range(self.embedding.shape[j])], 1) / len(z)
-    return self.value(codes), Effects(found.float().numpy())
+    def of(self, codes: np.ndarray) -> np.ndarray: # (m, d) codes -> (m,)
+        "The cell of each row."
+        return np.ravel_multi_index(tuple(codes[:, j] for j in self.columns), self.shape)
 
-FunctionAim._swap, FunctionAim._curved, FunctionAim.changes = _swap, _curved, _function_changes
+    def swapped(self, values: np.ndarray, codes: np.ndarray, j: int) -> np.ndarray: # (cells,) values, (m, d) codes, column -> (m, k) float32
+        "The value of the cell in which each row would be with every code of a column."
+        lines = np.moveaxis(values.reshape(self.shape), self.columns.index(j), -1).astype(np.float32)
+        others = tuple(codes[:, i] for i in self.columns if i != j)
+        return np.ascontiguousarray(np.broadcast_to(lines[others], (len(codes), lines.shape[-1])))
 
-# %% ../nbs/06b_penalties.ipynb #c057
-class StatisticAim(Aim):
-    "A statistic, or minus a statistic, that must stay below a limit."
-    def __init__(self, statistic: Statistic, limit: float, lens: Lens, room: float, sign: float = 1., exact: bool = False):
-        super().__init__(sign * limit, room, exact)
-        self.statistic, self.lens, self.sign, self.names = statistic, lens, sign, tuple(n for n in lens.names if n in statistic.names())
-        self.shape = tuple(lens.shape[lens.index(n)] for n in self.names)
-        self.table = self._features(np.indices(self.shape).reshape(len(self.shape), -1).T) if self.names and np.prod(self.shape, dtype=float) <= 2e5 else None
+# %% ../nbs/06b_penalties.ipynb #n004
+class StatisticGauge:
+    "Reads a statistic of the rows, or minus it."
+    steady = True # what one row can do hardly changes with the others
 
-    def _features(self, cells: np.ndarray) -> torch.Tensor: # (cells, columns) codes of the named columns -> (cells, q)
-        codes = np.zeros((len(cells), len(self.lens.names)), int); codes[:, self.lens.embedding.index(self.names)] = cells
-        with torch.no_grad(): return self.statistic.features(self._view(codes)).double()
+    def __init__(self, statistic: Statistic, lens: Lens, sign: float = 1.):
+        self.statistic, self.lens, self.sign = statistic, lens, sign
+        self.columns = [j for j, n in enumerate(lens.names) if n in (statistic.names() or lens.names)]
+        self.cells = Cells(self.columns, lens.shape)
+        few = statistic.names() and self.cells.size <= 2e5
+        self.table = self._features(self.cells.rows(np.zeros(len(lens.names), int))) if few else None
 
     def _view(self, codes: np.ndarray) -> View: return self.lens(torch.as_tensor(self.lens.embedding.embed(codes)))
-    def _cells(self, codes: np.ndarray) -> np.ndarray: return np.ravel_multi_index(tuple(codes[:, self.lens.index(n)] for n in self.names), self.shape)
 
-    def _means(self, codes: np.ndarray) -> torch.Tensor: # (q,)
-        with torch.no_grad():
-            if self.table is None: return self.statistic.features(self._view(codes)).double().mean(0)
-            return torch.as_tensor(np.bincount(self._cells(codes), minlength=len(self.table)) / len(codes)) @ self.table
+    def _features(self, codes: np.ndarray) -> torch.Tensor: # (m, q)
+        with torch.no_grad(): return self.statistic.features(self._view(codes)).double()
 
-    def value(self, codes: np.ndarray) -> float: return self.sign * float(self.statistic.combine(self._means(codes), self.lens))
+    def means(self, codes: np.ndarray) -> torch.Tensor: # (q,)
+        "The mean features of the rows."
+        if self.table is None: return self._features(codes).mean(0)
+        return torch.as_tensor(np.bincount(self.cells.of(codes), minlength=self.cells.size) / len(codes)) @ self.table
 
-# %% ../nbs/06b_penalties.ipynb #c058
-def _statistic_changes(self: StatisticAim, codes: np.ndarray, order: np.ndarray, j: int) -> tuple: # value, Effects or None
-    "The value, and what each code of a column would do to it, row by row."
-    name, means = self.lens.names[j], self._means(codes).requires_grad_(True)
-    value = self.sign * self.statistic.combine(means, self.lens)
-    if self.names and name not in self.names: return value.item(), None
-    slope = torch.autograd.grad(value, means)[0] / len(codes)
-    if self.table is None:
+    def value(self, codes: np.ndarray) -> float: return self.sign * float(self.statistic.combine(self.means(codes), self.lens))
+
+    def changes(self, codes: np.ndarray, order: Any, j: int) -> tuple: # value, Effects; no Effects of a column that does not matter
+        "The number, and what each code of a column would do to it, row by row."
+        if j not in self.columns: return np.nan, None
+        means = self.means(codes).requires_grad_(True)
+        value = self.sign * self.statistic.combine(means, self.lens)
+        slope = torch.autograd.grad(value, means)[0] / len(codes)
+        if self.table is not None: return value.item(), Effects(self.cells.swapped((self.table @ slope).numpy(), codes, j))
         with torch.no_grad(): features = self.statistic.swapped(self._view(codes), j)
         return value.item(), Effects((features[..., 0].mul_(float(slope[0])) if features.shape[2] == 1 else features @ slope.float()).numpy())
-    axis = self.names.index(name)
-    lines = np.moveaxis((self.table @ slope).numpy().reshape(self.shape), axis, -1)
-    others = tuple(codes[:, self.lens.index(n)] for n in self.names if n != name)
-    return value.item(), Effects(np.ascontiguousarray(np.broadcast_to(lines.astype(np.float32)[others], (len(codes), self.shape[axis]))))
 
-def _statistic_reach(self: StatisticAim, codes: np.ndarray) -> np.ndarray: # one number for each column that it reads
-    "How much one row can move m times the statistic, column by column."
-    some = codes[:2000]
-    found = [self.changes(some, np.arange(len(some)), self.lens.index(n))[1].change for n in self.names or self.lens.names]
-    return len(some) * np.array([np.sqrt(np.square(np.ptp(f, axis=1), dtype=float).mean()) for f in found])
+# %% ../nbs/06b_penalties.ipynb #n008
+def _of_shares(function: Callable, z: torch.Tensor) -> bool: # (n, D) some rows
+    "Whether a function is the same when all rows are taken twice, in another order."
+    return bool(torch.isclose(function(torch.cat([z, z.flip(0)])), function(z), rtol=.05, atol=1e-9))
 
-StatisticAim.changes, StatisticAim.reach = _statistic_changes, _statistic_reach
+def _bend(function: Callable, codes: np.ndarray, j: int, change: np.ndarray, embedding: Embedding) -> float: # change: (m, k) what each code of the column would do
+    "By which part of itself the slope of a function grows, for each unit of the function, when rows take the codes that lower it."
+    some, moved = np.arange(0, len(codes), 50), codes.copy()
+    moved[some, j] = change[some].argmin(1)
+    foretold = float((change[some, moved[some, j]] - change[some, codes[some, j]]).sum(dtype=float))
+    with torch.no_grad(): before, after = (float(function(torch.as_tensor(embedding.embed(x)))) for x in (codes, moved))
+    return max(2 * (after - before - foretold), 0.) / (foretold**2 + 1e-30)
 
-# %% ../nbs/06b_penalties.ipynb #c059
-def bound_aims(bound: Bound, lens: Lens) -> list: # of StatisticAim
+# %% ../nbs/06b_penalties.ipynb #s0650
+def by_cells(function: Callable,   # (m, D) particles -> scalar tensor
+             codes: np.ndarray,    # (m, d) codes
+             j: int,               # column
+             cells: Cells,         # of the columns that the function reads
+             embedding: Embedding, # places of the levels
+             work: float = 2e5,    # rows that are read, at about
+             ) -> Effects:
+    "What each code of a column would do to a function of the shares of few cells."
+    n = min(len(codes), max(int(work / cells.size), 1000))
+    rows = codes if n == len(codes) else codes[np.argsort(cells.of(codes), kind="stable")[(2 * np.arange(n) + 1) * len(codes) // (2 * n)]]
+    z, more = (torch.as_tensor(embedding.embed(x)) for x in (rows, cells.rows(codes[0])))
+    with torch.no_grad(): found = np.array([float(function(torch.cat([z, row[None]]))) for row in more])
+    change = cells.swapped((found - found.mean()) * ((n + 1) / len(codes)), codes, j)
+    return Effects(change, bend=_bend(function, codes, j, change, embedding))
+
+# %% ../nbs/06b_penalties.ipynb #n011
+def _alone(function: Callable, z: torch.Tensor) -> torch.Tensor: # (n, D) rows -> (n,)
+    "The function of each row alone."
+    return torch.vmap(lambda row: function(row[None]))(z)
+
+def _bent(function: Callable, z: torch.Tensor, embedding: Embedding) -> list: # (n, D) some rows -> positions of columns
+    "The columns in which the gradient of a mean over rows misleads."
+    slope, out = torch.autograd.grad(function(y := z.clone().requires_grad_(True)), y)[0] * len(z), []
+    for j, c in enumerate(embedding.columns):
+        centres = torch.as_tensor(np.asarray(embedding.centres[j]))
+        y = z.repeat_interleave(len(centres), 0); y[:, c] = centres.repeat(len(z), 1)
+        found, guess = _alone(function, y).reshape(len(z), -1), slope[:, c] @ centres.T
+        miss = ((found - found[:, :1]) - (guess - guess[:, :1])).abs().max()
+        if miss > .05 * (found.max(1)[0] - found.min(1)[0]).max(): out.append(j)
+    return out
+
+# %% ../nbs/06b_penalties.ipynb #s0690
+def by_rows(function: Callable, codes: np.ndarray, j: int, embedding: Embedding) -> Effects:
+    "What each code of a column would do to a mean over rows: the function of each row alone, with that code."
+    z, out = torch.as_tensor(embedding.embed(codes)), []
+    with torch.no_grad():
+        for centre in embedding.centres[j]:
+            z[:, embedding.columns[j]] = torch.as_tensor(centre)
+            out.append(_alone(function, z))
+    return Effects((torch.stack(out, 1) / len(z)).float().numpy())
+
+# %% ../nbs/06b_penalties.ipynb #n013
+class FunctionGauge:
+    "Reads a penalty of the rows."
+    def __init__(self, penalty: Wish, lens: Lens, codes: np.ndarray): # (m, d) some codes, to look at it
+        self.penalty, self.lens, self.asked = penalty, lens, set(lens.names)
+        self.cells: Cells | None = None; self.bent: list | None = None
+        z = torch.as_tensor(lens.embedding.embed(codes[:: max(len(codes) // 64, 1)][:64]))
+        value = _ask(self, z, penalty.label())
+        self.columns = [j for j, n in enumerate(lens.names) if n in self.asked]
+        if value is None: return                                                               # all rows or none
+        cells, alone = Cells(self.columns, lens.shape), _ask(lambda z: _alone(self, z), z, penalty.label())
+        if alone is not None and torch.isclose(alone.mean(), value, rtol=1e-3, atol=1e-9): self.bent = _bent(self, z, lens.embedding)
+        if self.bent != [] and cells.size <= 1024 and _of_shares(self, z): self.cells, self.bent = cells, None    # a straight line needs no cells
+
+    def __call__(self, z: torch.Tensor) -> torch.Tensor: # (m, D) -> scalar
+        view = self.lens(z)
+        out, self.asked = self.penalty(view), view.asked
+        return out
+
+    steady = property(lambda self: self.bent is not None) # whether what one row can do does not change with the others
+
+    def value(self, codes: np.ndarray) -> float:
+        with torch.no_grad(): return float(self(torch.as_tensor(self.lens.embedding.embed(codes))))
+
+    def changes(self, codes: np.ndarray, order: Any, j: int) -> tuple: # value, Effects; no Effects of a column that does not matter
+        "The number, and what each code of a column would do to it, row by row."
+        if j not in self.columns: return np.nan, None
+        if self.cells is not None: return self.value(codes), by_cells(self, codes, j, self.cells, self.lens.embedding)
+        if self.bent is None: return linearize(self, codes, order, j, self.lens.embedding)
+        if j in self.bent: return self.value(codes), by_rows(self, codes, j, self.lens.embedding)
+        return linearize(self, codes, slice(None), j, self.lens.embedding, bends=False)         # every row for itself, in any order
+
+# %% ../nbs/06b_penalties.ipynb #n017
+def _leverage(change: np.ndarray) -> float: # (m, k) what each code would do
+    "How much one row can move m times the number in a column."
+    return len(change) * float(np.sqrt(np.square(np.ptp(change, axis=1), dtype=float).mean()))
+
+class Aim:
+    "A number of the rows that must reach a limit, and the multiplier that pulls it there."
+    def __init__(self,
+                 gauge: Any,          # reads the number: StatisticGauge or FunctionGauge
+                 limit: float,        # what it must not exceed ...
+                 room: float = 0.,    # ... by more than this; 0: a small part of what is to be done
+                 exact: bool = False, # whether it may not be below the limit either
+                 ):
+        self.gauge, self.limit, self.room, self.floor = gauge, limit, room, _FREE if exact else 0.
+
+    def begin(self, codes: np.ndarray, gain: float) -> None: # what a row's move is worth in the tables
+        "Stiffness and step, from what one row can do in each column that matters."
+        rows = codes[:2000] if self.gauge.steady else codes
+        found = {j: self.gauge.changes(rows, np.arange(len(rows)), j)[1] for j in self.gauge.columns}
+        self.reach = {j: _leverage(f.change) for j, f in found.items() if f is not None}
+        n = max(sum(x > 0 for x in self.reach.values()), 1)
+        if not self.room: self.room = 1e-3 * max(self.gauge.value(codes) - self.limit, 0.) + 2e-4 * max(self.reach.values(), default=0.) + 1e-12
+        self.hold, self.step, self.nu, self.begun = gain * len(codes) / (2 * n), min(1., 3 / n), 0., False
+
+    def effects(self, codes: np.ndarray, order: np.ndarray, j: int) -> Effects | None:
+        "What each code of a column would do to the number, and how it is pulled."
+        value, found = self.gauge.changes(codes, order, j)
+        if found is None: return None
+        if not self.gauge.steady: self.reach[j] = _leverage(found.change)
+        kappa = self.hold / (max(self.reach.values())**2 + 1e-12)
+        pull = kappa * (value - self.limit)
+        if self.begun: self.nu = max(self.nu + self.step * pull, self.floor)           # what the last visit has left
+        self.begun = True
+        return found._replace(pull=self.nu + pull, stiff=kappa, floor=self.floor)
+
+    def outside(self, codes: np.ndarray) -> float: # in units of the room
+        "How far the number is beyond its limit."
+        gap = self.gauge.value(codes) - self.limit
+        return (abs(gap) if self.floor else max(gap, 0.)) / self.room
+
+# %% ../nbs/06b_penalties.ipynb #n018
+def bound_aims(bound: Bound, lens: Lens) -> list: # of Aim
     "A bound as aims: an equation, or an inequality for each side."
     room = max(bound.room(lens), 1e-9)
-    if bound.low == bound.high: return [StatisticAim(bound.statistic, bound.low, lens, room, exact=True)]
-    return [StatisticAim(bound.statistic, limit, lens, room, sign) for limit, sign in ((bound.low, -1.), (bound.high, 1.)) if np.isfinite(limit)]
+    if bound.low == bound.high: return [Aim(StatisticGauge(bound.statistic, lens), bound.low, room, exact=True)]
+    return [Aim(StatisticGauge(bound.statistic, lens, sign), sign * limit, room) for limit, sign in ((bound.low, -1.), (bound.high, 1.)) if np.isfinite(limit)]
 
 # %% ../nbs/06b_penalties.ipynb #c062
 def settle(codes: np.ndarray,       # (m, d) integer codes, such as nearest centres
