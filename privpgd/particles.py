@@ -43,24 +43,44 @@ def _start(start, tables: dict, schema, embedding: Embedding, m: int, rng: np.ra
     return np.clip(np.ascontiguousarray(z), 0, 1)
 
 # %% ../nbs/06_particles.ipynb #c013
-@nb.njit(parallel=True, fastmath=True, cache=True, error_model="numpy")
-def _adam_kernel(z, grad, mean, square, columns, keep, seeds, scale, rate, beta1, beta2, eps):
-    "One masked Sparse Adam step, in place, on the given coordinates of z (D, m)."
-    m, one, half = z.shape[1], np.float32(1), np.uint64(32)
-    for q in nb.prange(len(columns)):
-        c, left, need, s = columns[q], np.uint64(m), np.uint64(keep[q]), np.uint64(seeds[q])
+@nb.njit(parallel=True, cache=True)
+def _mark(keep, seeds, out):
+    "Sets exactly keep[q] random flags in every row q of out."
+    m, half = out.shape[1], np.uint64(32)
+    for q in nb.prange(len(out)):
+        left, need, s = np.uint64(m), np.uint64(keep[q]), np.uint64(seeds[q])
         for i in range(m):
             s = s * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-            kept = ((s >> half) * left) >> half < need
+            out[q, i] = ((s >> half) * left) >> half < need
             left -= np.uint64(1)
-            if kept:
-                need -= np.uint64(1)
-                g = grad[c, i] * scale
-                if g != 0:
-                    a = beta1 * mean[c, i] + (one - beta1) * g
-                    v = beta2 * square[c, i] + (one - beta2) * g * g
-                    mean[c, i] = a; square[c, i] = v
-                    z[c, i] = min(max(z[c, i] - rate * a / (np.sqrt(v) + eps), np.float32(0)), one)
+            if out[q, i]: need -= np.uint64(1)
+
+def _mask(n: int,      # number of coordinates
+          m: int,      # number of particles
+          mask: float, # share of entries that rest
+          rng: np.random.Generator,
+          device=None, # None: compiled for the CPU; else a torch device
+          ): # (n, m) flags of the entries that move
+    "A fresh mask."
+    if device is not None: return torch.rand((n, m), generator=torch.Generator(device).manual_seed(int(rng.integers(2**31))), device=device) >= mask
+    keep, out = np.floor(m * (1 - mask) + 1e-9 + (1 - 1e-6) * rng.random(n)).astype(np.int64), np.empty((n, m), bool)
+    _mark(keep, rng.integers(2**63, size=n), out)
+    return out
+
+# %% ../nbs/06_particles.ipynb #c013c
+@nb.njit(parallel=True, fastmath=True, cache=True, error_model="numpy")
+def _adam_kernel(z, grad, mean, square, columns, kept, scale, rate, beta1, beta2, eps):
+    "One masked Sparse Adam step, in place, on the given coordinates of z (D, m)."
+    one = np.float32(1)
+    for q in nb.prange(len(columns)):
+        c = columns[q]
+        for i in range(z.shape[1]):
+            g = grad[c, i] * scale
+            if kept[q, i] and g != 0:
+                a = beta1 * mean[c, i] + (one - beta1) * g
+                v = beta2 * square[c, i] + (one - beta2) * g * g
+                mean[c, i] = a; square[c, i] = v
+                z[c, i] = min(max(z[c, i] - rate * a / (np.sqrt(v) + eps), np.float32(0)), one)
 
 # %% ../nbs/06_particles.ipynb #c015
 class SparseAdam:
@@ -82,13 +102,12 @@ class SparseAdam:
              grad: np.ndarray,    # (D, m) float32 gradient
              columns: np.ndarray, # coordinates to update
              lr: float,           # learning rate
-             mask: float,         # share of entries set to zero
-             rng: np.random.Generator, # source of the masks
+             kept: np.ndarray | None = None, # flags of the entries that move, a row for each coordinate; all if None
              scale: float = 1.,   # the gradient is multiplied by it
              ):
-        "One step with a fresh mask, then a clip to the cube."
-        keep = np.floor(z.shape[1] * (1 - mask) + 1e-9 + (1 - 1e-6) * rng.random(len(columns))).astype(np.int64)
-        _adam_kernel(z, grad, self.mean, self.square, np.asarray(columns), keep, rng.integers(2**63, size=len(columns)),
+        "One step, then a clip to the cube."
+        kept = np.ones((len(columns), z.shape[1]), bool) if kept is None else kept
+        _adam_kernel(z, grad, self.mean, self.square, np.asarray(columns), kept,
                      *(np.float32(v) for v in (scale, self._rate(lr), self.beta1, self.beta2, self.eps)))
 
 # %% ../nbs/06_particles.ipynb #c019
@@ -98,15 +117,15 @@ def _exact_target(table: np.ndarray,  # probabilities
                   n_directions: int,  # slices a step
                   rng: np.random.Generator,
                   device=None,        # None: compiled for the CPU; else a torch device
-                  ) -> Callable: # (z, rng, work) -> loss, (m, p) gradient
+                  ) -> Callable: # (z, rng, work, rows) -> loss, (m, p) gradient
     "The paper's target: m quantized points, fresh random directions, an exact sort."
     counts: np.ndarray = np.asarray(quantize(table, m, int(rng.integers(2**31)))).ravel()
     dim = points.shape[1]
     points, counts, n = points[counts > 0], counts[counts > 0], n_directions if dim > 1 else 1
     if device is None:
-        return lambda z, rng, work: exact_gradient(z, points, counts, directions(n, dim, rng), work=work)
+        return lambda z, rng, work, rows=None: exact_gradient(z, points, counts, directions(n, dim, rng), rows=rows, work=work)
     places, times = torch.as_tensor(points, device=device), torch.as_tensor(counts, device=device)
-    return lambda z, rng, work: sort_gradient(z, places.repeat_interleave(times, 0), directions(n, dim, rng))
+    return lambda z, rng, work, rows=None: sort_gradient(z, places.repeat_interleave(times, 0), directions(n, dim, rng))
 
 # %% ../nbs/06_particles.ipynb #c023
 def _bank_size(n_tables: int, n_directions: int, limit: int = 2**28) -> tuple[int, int]:
@@ -127,7 +146,7 @@ def _histogram_target(table: np.ndarray,  # probabilities
                       size: int,          # quantiles a direction
                       rng: np.random.Generator,
                       device=None,        # None: compiled for the CPU; else a torch device
-                      ) -> Callable: # (z, rng, work) -> loss, (m, p) gradient
+                      ) -> Callable: # (z, rng, work, rows) -> loss, (m, p) gradient
     "The fast target: even directions, the target's quantiles on them from a table, no sort of the particles."
     dim, bank = places().shape[1], None
     quantiles: Callable = lambda theta: quantile_table(places(), table.ravel() / table.sum(), theta, size)
@@ -140,8 +159,8 @@ def _histogram_target(table: np.ndarray,  # probabilities
         theta = directions(n_directions, dim, rng, "even")
         return quantiles(theta), theta
     function = histogram_gradient if device is None else histogram_gradient_torch
-    def gradient(z, rng, work):
-        (values, theta), keywords = slices(rng), dict(work=work) if device is None else {}
+    def gradient(z, rng, work, rows=None):
+        (values, theta), keywords = slices(rng), dict(work=work, rows=rows) if device is None else {}
         return function(z, values, theta, seed=int(rng.integers(2**31)), **keywords)
     return gradient
 
@@ -159,13 +178,12 @@ class _TorchAdam(SparseAdam):
         super().__init__((0, 0), **options)
         self.mean, self.square = torch.zeros(shape, device=device), torch.zeros(shape, device=device)
 
-    def step(self, z, grad, columns, lr, mask, rng, scale=1.):
-        "One step with a fresh mask, then a clip to the cube."
+    def step(self, z, grad, columns, lr, kept=None, scale=1.):
+        "One step, then a clip to the cube."
         rate = self._rate(lr)
-        dice = torch.Generator(z.device).manual_seed(int(rng.integers(2**31)))
         c = torch.as_tensor(columns, device=z.device)
         g, a, v, x = grad[c] * scale, self.mean[c], self.square[c], z[c]
-        on = (torch.rand(g.shape, generator=dice, device=z.device) >= mask) & (g != 0)
+        on = g != 0 if kept is None else kept & (g != 0)
         a = torch.where(on, self.beta1 * a + (1 - self.beta1) * g, a)
         v = torch.where(on, self.beta2 * v + (1 - self.beta2) * g * g, v)
         self.mean[c], self.square[c] = a, v
@@ -191,17 +209,13 @@ class Transport:
              grad,                # (D, m) gradient
              columns: np.ndarray, # coordinates to update
              lr: float,           # 1 goes to the minimum of the local quadratic
-             mask: float,         # share of entries that rest
-             rng: np.random.Generator, # source of the masks
+             kept,                # flags of the entries that move, a row for each coordinate; all if None
              curvature: np.ndarray, # (D,) curvature of each coordinate
              ):
         "One step, then a clip to the cube."
-        for c in columns:
+        for q, c in enumerate(columns):
             move = grad[c] * (lr / float(curvature[c]))
-            if mask > 0:
-                kept = rng.random(z.shape[1]) >= mask
-                move = move * (kept if isinstance(z, np.ndarray) else torch.as_tensor(kept, device=z.device))
-            z[c] = (z[c] - move).clip(0, 1)
+            z[c] = (z[c] - (move if kept is None else move * kept[q])).clip(0, 1)
 
 # %% ../nbs/06_particles.ipynb #c039
 def _brake(grad, curvature: np.ndarray, lr: float, most: float = .05) -> float: # gradient of the penalty's part, (touched, m)
@@ -247,6 +261,15 @@ def _targets(checked: list, embedding: Embedding, how: _Settings, rng: np.random
     else: out = [_histogram_target(t, partial(embedding.points, c), how.n_directions, *_bank_size(len(checked), how.n_directions), rng, device) for c, _, t in checked]
     return out, [embedding.slice(clique) for clique, _, _ in checked]
 
+# %% ../nbs/06_particles.ipynb #c046a
+def _moves(columns: np.ndarray, # coordinates that may move
+           z, mask: float, rng: np.random.Generator) -> tuple: # flags, a row for each coordinate, or None; function of a table's coordinates -> rows that need its gradient, or None
+    "The mask of a step, and what it spares the tables; None stands for all."
+    if not mask: return None, lambda dims: None
+    if not isinstance(z, np.ndarray): return _mask(len(columns), z.shape[1], mask, rng, z.device), lambda dims: None
+    kept = _mask(len(columns), z.shape[1], mask, rng)
+    return kept, lambda dims: kept[np.isin(columns, dims)].any(0)
+
 # %% ../nbs/06_particles.ipynb #c047
 def _epoch(z, grad, targets: list, dims: list, optimizer, lr: float, how: _Settings, rng, work, held=()) -> tuple:
     "All batches of one epoch, in place; returns the sum of the losses and the mean penalty."
@@ -255,9 +278,10 @@ def _epoch(z, grad, targets: list, dims: list, optimizer, lr: float, how: _Setti
     for batch in _batches(len(targets), how.batch_size, rng):
         seen = [dims[s] for s in batch]
         touched = np.unique(np.concatenate(seen)) if penalty is None or natural else np.arange(len(z))
-        grad[touched] = 0
+        moving, grad[touched] = np.setdiff1d(touched, held), 0
+        kept, rows = _moves(moving, z, how.mask, rng)
         for s in batch:
-            value, g = targets[s](z[dims[s]].T, rng, work)
+            value, g = targets[s](z[dims[s]].T, rng, work, rows(dims[s]))
             grad[dims[s]] += g.T
             loss += value
         size = optimizer.curvature(z.shape, seen) if natural else 100. * z.shape[1]
@@ -269,7 +293,7 @@ def _epoch(z, grad, targets: list, dims: list, optimizer, lr: float, how: _Setti
                 g = g * _brake(weight * g[touched], size[touched], lr)
             grad[touched] += weight * g[touched]
             scores.append(score)
-        optimizer.step(z, grad, np.setdiff1d(touched, held) if len(held) else touched, lr, how.mask, rng, size)
+        optimizer.step(z, grad, moving, lr, kept, size)
     return loss, float(np.mean(scores)) if scores else 0.
 
 # %% ../nbs/06_particles.ipynb #c050

@@ -147,13 +147,14 @@ def _subtract_counts(codes, j, lines, base, ptr, others, strides):
 # %% ../nbs/05c_refinement.ipynb #c032
 _FREE = -1e30                                          # no floor
 _FLAT = np.zeros((0, 1, 1), np.float32), np.zeros((0, 4))    # nothing but tables
+_GUMBEL = np.random.default_rng(0).permutation(-np.log(-np.log((np.arange(4096) + .5) / 4096))).astype(np.float32)
 
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _sweep_column(codes, j, lines, base, ptr, others, strides, weight, moving, threshold, tilt, pull, seed):
+def _sweep_column(codes, j, lines, base, ptr, others, strides, weight, moving, threshold, tilt, pull, seed, heat):
     "Visits all rows in one column; returns the number of moves."
     tables, k = len(base), lines.shape[1]
     rows, gain, moved, made = np.empty(tables, np.uintp), np.empty(k, np.float32), 0, np.zeros(len(tilt))
-    np.random.seed(seed)
+    np.random.seed(seed); s = np.uint64(seed)
     for p in range(len(codes)):
         for t in range(tables):
             r = base[t]
@@ -167,6 +168,10 @@ def _sweep_column(codes, j, lines, base, ptr, others, strides, weight, moving, t
         for t in range(tables):
             r, w = rows[t], weight[t]
             for c in range(k): gain[c] += w * lines[r, c]
+        if heat > 0:
+            s = s * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+            first, stride = s >> np.uint64(40), (s >> np.uint64(52)) | np.uint64(1)
+            for c in range(k): gain[c] += heat * _GUMBEL[(first + np.uint64(c) * stride) & np.uint64(4095)]
         top = gain[0]
         for c in range(1, k): top = max(top, gain[c])
         b = codes[p, j]
@@ -184,7 +189,7 @@ _WALL = np.float32(1e30)
 
 class _Column(NamedTuple):
     "What a visit of one column needs."
-    lines: np.ndarray     # (rows, k) float32, m times the targets, then the rules
+    lines: np.ndarray     # (rows, k) float64, m times the targets, then the rules
     where: list           # base, ptr, others, strides: how to find a row's line in each table
     weight: np.ndarray    # (tables,) float32
     moving: int           # the first so many tables change with a move, the others are rules
@@ -199,14 +204,17 @@ def _columns(checked: list, rules: list, shape: tuple, m: int, weights: dict, pr
         lines, *where = _plan(j, stack, shape)
         weight = np.array([_value(weights, c, 1.) for c in mine] + [_WALL] * walls, np.float32)
         least = max(_threshold(mine, weights, price, sigma, ratio), 1e-6)
-        out[j] = _Column(lines.astype(np.float32), where, weight, len(mine), np.float32(least))
+        out[j] = _Column(lines, where, weight, len(mine), np.float32(least))
     return out
 
-def _visit(codes, j: int, column: _Column, tilt: tuple, seed: int) -> int:
+def _visit(codes, j: int, column: _Column, tilt: tuple, seed: int, heat: float = 0.) -> int: # heat for each table
     "One sweep over one column, in place; returns the number of moves."
     lines, (base, ptr, others, strides), (cost, pull) = column.lines.copy(), column.where, tilt
     _subtract_counts(codes, j, lines, base[:column.moving], ptr, others, strides)
-    return _sweep_column(codes, j, lines, base, ptr, others, strides, column.weight, column.moving, column.threshold, cost, pull, seed)
+    return _sweep_column(codes, j, lines.astype(np.float32), base, ptr, others, strides, column.weight, column.moving, column.threshold, cost, pull, seed, np.float32(heat * column.moving))
+
+# %% ../nbs/05c_refinement.ipynb #w002
+_HEAT = 4., .125                                       # first and last temperature, for each table that holds the column
 
 # %% ../nbs/05c_refinement.ipynb #c039
 class Effects(NamedTuple):
@@ -277,6 +285,8 @@ def _tilt(pulls: list, codes, order, j: int, embedding: Embedding) -> tuple: # (
     return found[0][0].change[None] if len(found) == 1 else np.stack([e.change for e, _ in found]), np.array([[w * e.pull, w * e.stiff, e.bend, max(w * e.floor, _FREE)] for e, w in found])
 
 # %% ../nbs/05c_refinement.ipynb #c052
+_MOST = 1e15                                           # largest weight or price: hard rules weigh 1e30 and must not be outweighed
+
 def _refine_inputs(codes, tables: dict, schema, sigma, total, weights, price, distance_price, forbidden) -> tuple:
     "Checked (codes, tables, rules), or a one-sentence error."
     checked, given, codes = _check_tables(tables, schema, positive=False), np.asarray(codes), np.array(codes, np.int32)
@@ -288,8 +298,9 @@ def _refine_inputs(codes, tables: dict, schema, sigma, total, weights, price, di
         if codes[:, j].min() < 0 or codes[:, j].max() >= k:
             raise ValueError(f"column {n!r} has a code outside of 0..{k - 1}; encode it with the same schema.")
     prices = list(price.values()) if isinstance(price, dict) else [price]
-    for name, values in [("price", prices), ("distance_price", [distance_price]), ("weights", list((weights or {}).values()))]:
-        if not all(0 <= v < math.inf for v in values): raise ValueError(f"{name} must be finite and not negative; got {min(values)}.")
+    noises = list(sigma.values()) if isinstance(sigma, dict) else [sigma or 0.]
+    for name, values in [("price", prices), ("distance_price", [distance_price]), ("weights", list((weights or {}).values())), ("sigma", noises)]:
+        if bad := [v for v in values if not 0 <= v <= _MOST]: raise ValueError(f"{name} must be between 0 and {_MOST:g}; got {bad[0]}.")
     if max(prices, default=0) > 0 and (sigma is None or not total or total <= 0):
         raise ValueError("a price needs the noise and the number of rows behind the tables; give sigma= and total=.")
     stray = [c for c in (weights or {}) if _clique(c) not in {clique for clique, _, _ in checked}]
@@ -302,11 +313,13 @@ def _pulls(penalty, weight, distance_price: float, places, codes: np.ndarray, em
     several = isinstance(penalty, (list, tuple))
     penalties, weights = (list(penalty), list(weight) if np.ndim(weight) else [weight]) if several else ([penalty], [weight])
     if len(penalties) != len(weights): raise ValueError(f"{len(penalties)} penalties have {len(weights)} weights; give penalty_weight= one number for each.")
+    if bad := [w for w in weights if not abs(w) <= _MOST]: raise ValueError(f"penalty_weight must be between 0 and {_MOST:g}; got {bad[0]}.")
     out = [(f, w) for f, w in zip(penalties, weights) if f is not None and w > 0]
     if not distance_price: return out
     places = embedding.embed(codes) if places is None else np.asarray(places)
     if places.shape != (len(codes), embedding.dim):
         raise ValueError(f"particles has shape {places.shape} but {len(codes)} rows in {embedding.dim} dimensions are refined; make them agree.")
+    if not np.isfinite(places).all(): raise ValueError("particles holds a value that is not finite; give places in the unit cube.")
     return [(_Stay(places, embedding), distance_price / len(codes)), *out]
 
 # %% ../nbs/05c_refinement.ipynb #c056
@@ -324,7 +337,8 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
            held: Sequence = (),           # names of columns that keep their codes
            penalty: Callable | Sequence | None = None, # torch function, (m, D) particles -> scalar; or several
            penalty_weight: Any = 0.,      # kappa, a number, or one for each penalty: what one unit of m times the penalty is worth, in the objective's units
-           sweeps: int = 5,               # at most this many visits of each entry
+           warm: int = 0,                 # visits of each entry at a falling temperature, before ...
+           sweeps: int = 5,               # ... at most this many at temperature zero
            seed=None,                     # int, numpy Generator or None
            embedding: Embedding | None = None, # made from the schema by default
            history: list | None = None,   # receives dict(sweep, moved, objective, seconds)
@@ -337,14 +351,15 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
     for j in embedding.index(tuple(held)): columns.pop(j, None)
     pulls = _pulls(penalty, penalty_weight, distance_price, particles, codes, embedding)
     order, began = np.arange(m), time.perf_counter()
-    for sweep in tqdm(range(sweeps), desc="refinement", unit="sweep", disable=not verbose):
+    heats = [*np.geomspace(*_HEAT, warm), *[0.] * sweeps]
+    for sweep, heat in enumerate(tqdm(heats, desc="refinement", unit="sweep", disable=not verbose)):
         shuffle, moved = rng.permutation(m), 0
         codes, order = codes[shuffle], order[shuffle]
         for j in rng.permutation(list(columns)):
-            moved += _visit(codes, j, columns[j], _tilt(pulls, codes, order, j, embedding), int(rng.integers(2**31)))
+            moved += _visit(codes, j, columns[j], _tilt(pulls, codes, order, j, embedding), int(rng.integers(2**31)), heat)
         if history is not None:
             history.append(dict(sweep=sweep + 1, moved=int(moved), objective=objective(codes, tables, schema, weights), seconds=time.perf_counter() - began))
-        if not moved: break
+        if not moved and not heat: break
     out = np.empty_like(codes); out[order] = codes
     return out
 

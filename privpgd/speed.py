@@ -21,7 +21,7 @@ from .privacy import Budget
 from .projection import balance, project_fast, project_paper, quantize
 from .refinement import refine
 from .schema import Numeric, Schema
-from .synthesizer import PrivPGD, default_workload, generate
+from .synthesizer import PRESETS, PrivPGD, default_workload, generate
 from .wasserstein import SliceGrid, Workspace, directions, exact_gradient, gradient, quadrature, quantile_table, sort_gradient
 
 # %% auto #0
@@ -236,14 +236,15 @@ def timed_descent(tables: dict, schema: Schema, particles: int, limit: float = n
     return curve
 
 # %% ../nbs/13b_speed.ipynb #c027
-def default_curve(noisy: list, schema: Schema, particles: int, sweeps: int = 4) -> tuple: # tables, first particles, [(sweep, seconds, loss)]
+def default_curve(noisy: list, schema: Schema, particles: int) -> tuple: # tables, first particles, [(sweep, seconds, loss)]
     "The default: its clock starts with the mixture, its loss is judged for the draws and after each sweep of the refinement."
     embedding, began = Embedding(schema), time.perf_counter()
     mixture = fit_mixture(noisy, schema, seed=0)
-    tables, codes = mixture_tables(mixture, noisy, schema), mixture.draw(particles, seed=0)
+    tables, codes = mixture_tables(mixture, noisy, schema), mixture.draw(particles, seed=0, independent=0.5)
     made, curve = time.perf_counter() - began, []
-    for s in range(sweeps + 1):
-        began = time.perf_counter(); new = refine(codes, tables, schema, sweeps=s, seed=0) if s else codes
+    how, took = PRESETS["default"].refinement or {}, 0.
+    for s in range(how["warm"] + how["sweeps"] + 1):                  # once more from the start for every length, so that judging the loss costs no time
+        began = time.perf_counter(); new = refine(codes, tables, schema, warm=min(s, how["warm"]), sweeps=max(s - how["warm"], 0), seed=0) if s else codes
         took = time.perf_counter() - began if s else 0.
         curve.append((s, made + took, cloud_loss(embedding.embed(new), tables, schema, embedding)))
     return tables, embedding.embed(codes), curve

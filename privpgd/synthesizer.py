@@ -57,7 +57,7 @@ PRESETS = {
     "default": Preset(
         oneway_share=0.1, projection="mixture",
         descent=dict(epochs=0, **TRANSPORT),
-        refinement=dict(sweeps=3)),
+        refinement=dict(warm=4, sweeps=2)),
     "paper": Preset(
         oneway_share=0.0, projection="paper",
         descent=dict(epochs=1000, batch_size=5, n_directions=10, mask=0.8, lr=0.1, decay=0.75, step=50,
