@@ -673,7 +673,7 @@ def finalize(particles: np.ndarray,       # (m, D) particles after the descent
         cold = dict(refinement); warm = cold.pop("warm", 0)
         if wants.descends: warm = 0                                    # the descent has chosen the rows
         if warm or not wants.penalties: codes = refine(codes, tables, schema, verbose=verbose, warm=warm, **options, **(cold | dict(sweeps=0) if wants.penalties else cold))
-        if wants.penalties: codes = settle(codes, tables, schema, wants.aims(codes), **options, **cold)
+        if wants.penalties: codes = settle(codes, tables, schema, aims_of(wants, codes, cloud), **options, **cold)
     codes = exact_counts(codes, wants.public, embedding, wants.groups, wants.held, rng)
     _say_unmet(codes, wants)
     return codes
