@@ -40,7 +40,7 @@ class Rule:
     columns: Sequence        # names of the columns that the predicate takes, in its order
     allowed: Callable        # predicate: values of these columns -> true where the row may be
     name: str = ""           # for messages
-    missing: bool = True     # whether a row with a missing value in one of the columns obeys
+    missing: bool | None = True # whether a row with a missing value in one of the columns obeys; None: the predicate says, and gets None for it
     straddle: str = "place"  # bins that are partly allowed: "place" rows inside them, or "forbid" them
 
     def __post_init__(self):
@@ -58,24 +58,34 @@ def _unknown(values: np.ndarray) -> np.ndarray:
     return np.array([x is None or x != x for x in values]) if values.dtype == object else np.zeros(len(values), bool)
 
 def _tidy(values: np.ndarray) -> np.ndarray:
-    "Truth values and numbers in an array of their own type, so that ~ and + mean what they say."
+    "Truth values and numbers in an array of their own type, so that ~ and + mean what they say; dates in microseconds."
+    if values.dtype.kind == "M": return values.astype("datetime64[us]")
     if values.dtype != object or not len(values) or isinstance(values[0], str): return values
     return np.array(values.tolist())
+
+# %% ../nbs/07_constraints.ipynb #v101
+def _plain(values: np.ndarray) -> list: return list(values) if values.dtype.kind == "M" else values.tolist()
+
+def _answers(rule: Rule, columns: list) -> np.ndarray: # arrays of n values -> (n,) bool
+    "What the predicate says, of all rows at once or, when it does not give one answer for each, row by row."
+    try: found = np.asarray(rule.allowed(*columns))
+    except Exception: found = np.empty(())                                # not written for arrays
+    if found.shape != columns[0].shape:
+        try: found = np.array([rule.allowed(*row) for row in zip(*map(_plain, columns))])
+        except Exception as error: raise ValueError(f"the rule {rule.label()} fails on {', '.join(rule.columns)} ({error!r}): mend its predicate.") from None
+    if found.dtype != bool: raise ValueError(f"the rule {rule.label()} gives {found.dtype} values: its predicate must say true or false.")
+    return found
 
 def obeys(rule: Rule,
           values: Sequence, # one (n,) array for each of the rule's columns
           ) -> np.ndarray: # (n,) bool
     "Which rows obey a rule."
     values = [np.asarray(v) for v in values]
-    gone = np.any([_unknown(v) for v in values], axis=0)
-    known, out = [_tidy(v[~gone]) for v in values], np.full(len(gone), rule.missing)
-    if gone.all(): return out
-    try: found = np.broadcast_to(np.asarray(rule.allowed(*known)), (~gone).sum())
-    except Exception:                                                     # not written for arrays: ask row by row
-        try: found = np.array([bool(rule.allowed(*row)) for row in zip(*known)])
-        except Exception as error: raise ValueError(f"the rule {rule.label()} fails on {', '.join(rule.columns)} ({error!r}): mend its predicate.") from None
-    if found.dtype != bool: raise ValueError(f"the rule {rule.label()} gives {found.dtype} values: its predicate must say true or false.")
-    out[~gone] = found
+    unknown = [_unknown(v) for v in values]
+    gone = np.any(unknown, axis=0)
+    out = np.full(len(gone), bool(rule.missing))
+    if not gone.all(): out[~gone] = _answers(rule, [_tidy(v[~gone]) for v in values])
+    if rule.missing is None and gone.any(): out[gone] = _answers(rule, [np.fromiter((None if u else x for u, x in zip(hole[gone], _plain(v[gone]))), object) for hole, v in zip(unknown, values)])
     return out
 
 # %% ../nbs/07_constraints.ipynb #c013
@@ -128,9 +138,11 @@ class Group:
         for points in (65, 17, 5, 3):
             self.corners = {n: _corners(lens.columns[n], lens.shape[lens.index(n)], points) for n in self.columns}
             if (size := np.prod([float(c.size) for c in self.corners.values()])) <= 1e6: break
-        if size > 2e8: raise ValueError(f"the rules on {', '.join(self.columns)} have {size:.1g} points to ask together: use fewer bins, or fewer columns that share rules.")
+        if size > 2e8: raise ValueError(f"the rules on {', '.join(self.columns)} hang together and have {size:.1g} points to ask, above the limit of 2e+08: give each of these columns about {int(2e8**(1 / len(self.columns)) / points)} bins, or drop a rule that ties them together.")
+        grids = [_grid(rule, list(self.columns), self.corners) for rule in rules]
+        self.idle = [rule for rule, grid in zip(rules, grids) if grid.all()] # rules that forbid nothing
         self.grid = np.ones([s for c in self.corners.values() for s in c.shape], bool)
-        for rule in rules: self.grid &= _grid(rule, list(self.columns), self.corners)
+        for grid in grids: self.grid &= grid
         inner = {n: 2 * a + 1 for a, n in enumerate(self.columns)}
         some: Any = self.grid.any(tuple(a for n, a in inner.items() if n not in held), keepdims=True)
         self.allowed = some.all(tuple(inner.values()))
@@ -156,11 +168,14 @@ def groups_of(rules: Sequence, lens: Lens, held: Sequence = ()) -> list:
     "The groups, or a sentence about rules that contradict each other."
     groups = _gather(rules, lens, held)
     for group in groups:
+        for rule in group.idle: warnings.warn(f"the rule {rule.label()} forbids none of the values of {', '.join(rule.columns)} that were asked: check its predicate, and how it spells its levels.", UserWarning, stacklevel=3)
         if group.allowed.any(): continue
         few = _fewest(group.rules, lambda rules: not all(g.allowed.any() for g in _gather(rules, lens, held)))
-        names, columns = [r.label() for r in few], ", ".join(n for n in group.columns if any(n in r.columns for r in few))
-        if len(names) == 1: raise RuleError(f"the rule {names[0]} allows no combination of {columns} at the values that were asked: loosen it.")
-        raise RuleError(f"the rules {', '.join(names[:-1])} and {names[-1]} leave no allowed combination of {columns}: drop or loosen one of them.")
+        names, columns = [r.label() for r in few], [n for n in group.columns if any(n in r.columns for r in few)]
+        points = max(group.corners[n].shape[1] for n in columns)
+        where, range_ = (f" at the {points} points that were asked in each bin", ", or give a range instead of a single value") if points > 1 else ("", "")
+        if len(names) == 1: raise RuleError(f"the rule {names[0]} allows no combination of {', '.join(columns)}{where}: loosen it{range_}.")
+        raise RuleError(f"the rules {', '.join(names[:-1])} and {names[-1]} leave no allowed combination of {', '.join(columns)}{where}: drop or loosen one of them.")
     return groups
 
 # %% ../nbs/07_constraints.ipynb #c022
@@ -302,7 +317,7 @@ def place_rows(codes: np.ndarray, # (m, d) codes, all allowed; rows of public va
 class PublicMarginal:
     "A marginal that is public, and that the synthetic table must have."
     columns: Sequence # names of its columns
-    table: Any        # numbers that are not negative: an array over the codes, or a dict from level (or tuple of levels)
+    table: Any        # numbers that are not negative: an array over the codes, or a dict, Series or crosstab from level (or tuple of levels)
     name: str = ""    # for messages
 
     def __post_init__(self): object.__setattr__(self, "columns", (self.columns,) if isinstance(self.columns, str) else tuple(self.columns))
@@ -311,22 +326,37 @@ class PublicMarginal:
     def shares(self, lens: Lens) -> tuple: # clique in the order of the schema, array that sums to 1
         "The marginal as probabilities."
         shape = tuple(lens.shape[lens.index(n)] for n in self.columns)
-        table = self._from_dict(lens, shape) if hasattr(self.table, "items") else np.asarray(self.table, float)
+        table = _by_level(self, lens, shape) if hasattr(self.table, "items") else np.asarray(self.table, float)
         if table.shape != shape: raise ValueError(f"the public marginal {self.label()} has shape {table.shape}, but its columns have {shape} codes: give one number for each.")
         if not np.isfinite(table).all() or table.min() < 0 or table.sum() <= 0: raise ValueError(f"the public marginal {self.label()} must hold finite numbers, none negative and not all zero.")
         order = np.argsort([lens.index(n) for n in self.columns])
         return tuple(self.columns[i] for i in order), table.transpose(order) / table.sum()
 
-    def _from_dict(self, lens: Lens, shape: tuple) -> np.ndarray:
-        out = np.zeros(shape)
-        levels: list[list] = [[*(getattr(lens.columns[n], "levels", None) or []), *[None] * lens.missing[n]] for n in self.columns]
-        for key, value in self.table.items():
-            key = key if isinstance(key, tuple) and len(shape) > 1 else (key,)
-            if len(key) != len(shape): raise ValueError(f"the public marginal {self.label()} has the key {key[0]!r}, but it is about {len(shape)} columns: use a tuple with a level of each.")
-            for n, known, x in zip(self.columns, levels, key):
-                if x not in known: raise ValueError(f"the public marginal {self.label()} names {x!r}, which is no level of {n!r}: give an array with one number for each code.")
-            out[tuple(known.index(x) for known, x in zip(levels, key))] = value
-        return out
+# %% ../nbs/07_constraints.ipynb #v104
+def _entries(table: Any, columns: tuple) -> list: # (key, number), a key is a tuple of levels
+    "What a dict, a pandas Series or a crosstab holds, in the order of the columns."
+    wide, index = hasattr(table, "columns"), getattr(table, "index", None)
+    one = lambda key: tuple(None if x != x else x for x in (key if isinstance(key, tuple) and (wide or len(columns) > 1) else (key,)))
+    names = [*getattr(index, "names", []), *(table.columns.names if wide else [])]
+    order = [names.index(n) for n in columns] if set(names) == set(columns) else slice(None)
+    items = [((*one(i), *one(c)), x) for c, column in table.items() for i, x in column.items()] if wide else [(one(key), x) for key, x in table.items()]
+    return [(tuple(np.array(key, object)[order]), x) for key, x in items]
+
+def _by_level(marginal: PublicMarginal, lens: Lens, shape: tuple) -> np.ndarray:
+    "A public marginal that is given by levels, as an array over the codes."
+    out, said = np.zeros(shape), f"the public marginal {marginal.label()}"
+    levels: list[list] = [[*(getattr(lens.columns[n], "levels", None) or []), *[None] * lens.missing[n]] for n in marginal.columns]
+    entries = _entries(marginal.table, marginal.columns)
+    for key, value in entries:
+        if len(key) != len(shape): raise ValueError(f"{said} has the key {key[0] if len(key) == 1 else key!r}, but it is about {len(shape)} column{'s' * (len(shape) > 1)}: use a tuple with a level of each.")
+        for n, known, x in zip(marginal.columns, levels, key):
+            if x not in known: raise ValueError(f"{said} names {x!r}, which is no level of {n!r}: give an array with one number for each code.")
+        out[tuple(known.index(x) for known, x in zip(levels, key))] = value
+    for n, known, seen in zip(marginal.columns, levels, zip(*(key for key, _ in entries))):
+        if not (forgotten := [x for x in known if x not in seen]) or (said, n) in lens.said: continue
+        lens.said.add((said, n))
+        warnings.warn(f"{said} does not name {', '.join(map(repr, forgotten))} of {n!r}, so that nobody is there: write 0 if this is meant.", UserWarning, stacklevel=2)
+    return out
 
 # %% ../nbs/07_constraints.ipynb #c038
 def _wanted(table: np.ndarray, lead: list, have: np.ndarray) -> np.ndarray: # axes that are counted already, and the rows in each of their cells
