@@ -706,7 +706,7 @@ def check_facts(bounds: Sequence, rules: Sequence, marginals: Sequence, given: n
 def check_avoid(wish: Avoid, bounds: Sequence, *facts: Any) -> None: # what `check_facts` takes
     "Raise a sentence when the statistic is fixed at the value that it is to avoid."
     far, said = wish.floor**.5, ""
-    for side in ({"low": wish.value + far}, {"high": wish.value - far}):
+    for side in ({"low": float(wish.value) + far}, {"high": float(wish.value) - far}):
         try: return check_facts([*bounds, Bound(wish.statistic, **side, slack=0., name=wish.name)], *facts)
         except RuleError as problem: said = str(problem)
     raise RuleError(f"{wish.label()} cannot be met, for the statistic cannot leave this value by {far:g}: {said}")
