@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
+from scipy.special import expit
 
 from .embedding import Embedding
 from .penalties import (Aim, Avoid, Bound, Correlation, Difference, FunctionGauge, Lens, Mean, Penalty, Rate, Share, Statistic, StatisticGauge, Threshold, View, Wish, _knots, above, as_penalty,
@@ -24,10 +25,10 @@ from .refinement import refine
 # %% auto #0
 __all__ = ['Rule', 'obeys', 'RuleError', 'Group', 'groups_of', 'impose', 'repair', 'witnesses', 'place_rows', 'PublicMarginal',
            'exact_counts', 'PublicColumns', 'draw_given', 'Fact', 'possible', 'check_together', 'check_range',
-           'check_values', 'Requirements', 'check_facts', 'aims_of', 'finalize', 'Aim', 'Avoid', 'Bound', 'Correlation',
-           'Difference', 'FunctionGauge', 'Lens', 'Mean', 'Penalty', 'Rate', 'Share', 'Statistic', 'StatisticGauge',
-           'Threshold', 'View', 'Wish', 'above', 'as_penalty', 'at_least', 'at_most', 'avoid', 'below', 'bound_aims',
-           'check_penalty', 'dither', 'equal', 'match', 'not_above', 'settle']
+           'check_values', 'check_facts', 'check_avoid', 'Requirements', 'aims_of', 'finalize', 'Aim', 'Avoid', 'Bound',
+           'Correlation', 'Difference', 'FunctionGauge', 'Lens', 'Mean', 'Penalty', 'Rate', 'Share', 'Statistic',
+           'StatisticGauge', 'Threshold', 'View', 'Wish', 'above', 'as_penalty', 'at_least', 'at_most', 'avoid',
+           'below', 'bound_aims', 'check_penalty', 'dither', 'equal', 'match', 'not_above', 'settle']
 
 # %% ../nbs/07_constraints.ipynb #c003
 _all_ = ["Aim", "Avoid", "Bound", "Correlation", "Difference", "FunctionGauge", "Lens", "Mean", "Penalty", "Rate", "Share", "Statistic", "StatisticGauge", "Threshold", "View", "Wish", "above", "as_penalty", "at_least",
@@ -40,7 +41,7 @@ class Rule:
     columns: Sequence        # names of the columns that the predicate takes, in its order
     allowed: Callable        # predicate: values of these columns -> true where the row may be
     name: str = ""           # for messages
-    missing: bool = True     # whether a row with a missing value in one of the columns obeys
+    missing: bool | None = True # whether a row with a missing value in one of the columns obeys; None: the predicate says, and gets None for it
     straddle: str = "place"  # bins that are partly allowed: "place" rows inside them, or "forbid" them
 
     def __post_init__(self):
@@ -58,24 +59,34 @@ def _unknown(values: np.ndarray) -> np.ndarray:
     return np.array([x is None or x != x for x in values]) if values.dtype == object else np.zeros(len(values), bool)
 
 def _tidy(values: np.ndarray) -> np.ndarray:
-    "Truth values and numbers in an array of their own type, so that ~ and + mean what they say."
+    "Truth values and numbers in an array of their own type, so that ~ and + mean what they say; dates in microseconds."
+    if values.dtype.kind == "M": return values.astype("datetime64[us]")
     if values.dtype != object or not len(values) or isinstance(values[0], str): return values
     return np.array(values.tolist())
+
+# %% ../nbs/07_constraints.ipynb #v101
+def _plain(values: np.ndarray) -> list: return list(values) if values.dtype.kind == "M" else values.tolist()
+
+def _answers(rule: Rule, columns: list) -> np.ndarray: # arrays of n values -> (n,) bool
+    "What the predicate says, of all rows at once or, when it does not give one answer for each, row by row."
+    try: found = np.asarray(rule.allowed(*columns))
+    except Exception: found = np.empty(())                                # not written for arrays
+    if found.shape != columns[0].shape:
+        try: found = np.array([rule.allowed(*row) for row in zip(*map(_plain, columns))])
+        except Exception as error: raise ValueError(f"the rule {rule.label()} fails on {', '.join(rule.columns)} ({error!r}): mend its predicate.") from None
+    if found.dtype != bool: raise ValueError(f"the rule {rule.label()} gives {found.dtype} values: its predicate must say true or false.")
+    return found
 
 def obeys(rule: Rule,
           values: Sequence, # one (n,) array for each of the rule's columns
           ) -> np.ndarray: # (n,) bool
     "Which rows obey a rule."
     values = [np.asarray(v) for v in values]
-    gone = np.any([_unknown(v) for v in values], axis=0)
-    known, out = [_tidy(v[~gone]) for v in values], np.full(len(gone), rule.missing)
-    if gone.all(): return out
-    try: found = np.broadcast_to(np.asarray(rule.allowed(*known)), (~gone).sum())
-    except Exception:                                                     # not written for arrays: ask row by row
-        try: found = np.array([bool(rule.allowed(*row)) for row in zip(*known)])
-        except Exception as error: raise ValueError(f"the rule {rule.label()} fails on {', '.join(rule.columns)} ({error!r}): mend its predicate.") from None
-    if found.dtype != bool: raise ValueError(f"the rule {rule.label()} gives {found.dtype} values: its predicate must say true or false.")
-    out[~gone] = found
+    unknown = [_unknown(v) for v in values]
+    gone = np.any(unknown, axis=0)
+    out = np.full(len(gone), bool(rule.missing))
+    if not gone.all(): out[~gone] = _answers(rule, [_tidy(v[~gone]) for v in values])
+    if rule.missing is None and gone.any(): out[gone] = _answers(rule, [np.fromiter((None if u else x for u, x in zip(hole[gone], _plain(v[gone]))), object) for hole, v in zip(unknown, values)])
     return out
 
 # %% ../nbs/07_constraints.ipynb #c013
@@ -128,9 +139,11 @@ class Group:
         for points in (65, 17, 5, 3):
             self.corners = {n: _corners(lens.columns[n], lens.shape[lens.index(n)], points) for n in self.columns}
             if (size := np.prod([float(c.size) for c in self.corners.values()])) <= 1e6: break
-        if size > 2e8: raise ValueError(f"the rules on {', '.join(self.columns)} have {size:.1g} points to ask together: use fewer bins, or fewer columns that share rules.")
+        if size > 2e8: raise ValueError(f"the rules on {', '.join(self.columns)} hang together and have {size:.1g} points to ask, above the limit of 2e+08: give each of these columns about {int(2e8**(1 / len(self.columns)) / points)} bins, or drop a rule that ties them together.")
+        grids = [_grid(rule, list(self.columns), self.corners) for rule in rules]
+        self.idle = [rule for rule, grid in zip(rules, grids) if grid.all()] # rules that forbid nothing
         self.grid = np.ones([s for c in self.corners.values() for s in c.shape], bool)
-        for rule in rules: self.grid &= _grid(rule, list(self.columns), self.corners)
+        for grid in grids: self.grid &= grid
         inner = {n: 2 * a + 1 for a, n in enumerate(self.columns)}
         some: Any = self.grid.any(tuple(a for n, a in inner.items() if n not in held), keepdims=True)
         self.allowed = some.all(tuple(inner.values()))
@@ -156,11 +169,14 @@ def groups_of(rules: Sequence, lens: Lens, held: Sequence = ()) -> list:
     "The groups, or a sentence about rules that contradict each other."
     groups = _gather(rules, lens, held)
     for group in groups:
+        for rule in group.idle: warnings.warn(f"the rule {rule.label()} forbids none of the values of {', '.join(rule.columns)} that were asked: check its predicate, and how it spells its levels.", UserWarning, stacklevel=3)
         if group.allowed.any(): continue
         few = _fewest(group.rules, lambda rules: not all(g.allowed.any() for g in _gather(rules, lens, held)))
-        names, columns = [r.label() for r in few], ", ".join(n for n in group.columns if any(n in r.columns for r in few))
-        if len(names) == 1: raise RuleError(f"the rule {names[0]} allows no combination of {columns} at the values that were asked: loosen it.")
-        raise RuleError(f"the rules {', '.join(names[:-1])} and {names[-1]} leave no allowed combination of {columns}: drop or loosen one of them.")
+        names, columns = [r.label() for r in few], [n for n in group.columns if any(n in r.columns for r in few)]
+        points = max(group.corners[n].shape[1] for n in columns)
+        where, range_ = (f" at the {points} points that were asked in each bin", ", or give a range instead of a single value") if points > 1 else ("", "")
+        if len(names) == 1: raise RuleError(f"the rule {names[0]} allows no combination of {', '.join(columns)}{where}: loosen it{range_}.")
+        raise RuleError(f"the rules {', '.join(names[:-1])} and {names[-1]} leave no allowed combination of {', '.join(columns)}{where}: drop or loosen one of them.")
     return groups
 
 # %% ../nbs/07_constraints.ipynb #c022
@@ -302,7 +318,7 @@ def place_rows(codes: np.ndarray, # (m, d) codes, all allowed; rows of public va
 class PublicMarginal:
     "A marginal that is public, and that the synthetic table must have."
     columns: Sequence # names of its columns
-    table: Any        # numbers that are not negative: an array over the codes, or a dict from level (or tuple of levels)
+    table: Any        # numbers that are not negative: an array over the codes, or a dict, Series or crosstab from level (or tuple of levels)
     name: str = ""    # for messages
 
     def __post_init__(self): object.__setattr__(self, "columns", (self.columns,) if isinstance(self.columns, str) else tuple(self.columns))
@@ -311,22 +327,37 @@ class PublicMarginal:
     def shares(self, lens: Lens) -> tuple: # clique in the order of the schema, array that sums to 1
         "The marginal as probabilities."
         shape = tuple(lens.shape[lens.index(n)] for n in self.columns)
-        table = self._from_dict(lens, shape) if hasattr(self.table, "items") else np.asarray(self.table, float)
+        table = _by_level(self, lens, shape) if hasattr(self.table, "items") else np.asarray(self.table, float)
         if table.shape != shape: raise ValueError(f"the public marginal {self.label()} has shape {table.shape}, but its columns have {shape} codes: give one number for each.")
         if not np.isfinite(table).all() or table.min() < 0 or table.sum() <= 0: raise ValueError(f"the public marginal {self.label()} must hold finite numbers, none negative and not all zero.")
         order = np.argsort([lens.index(n) for n in self.columns])
         return tuple(self.columns[i] for i in order), table.transpose(order) / table.sum()
 
-    def _from_dict(self, lens: Lens, shape: tuple) -> np.ndarray:
-        out = np.zeros(shape)
-        levels: list[list] = [[*(getattr(lens.columns[n], "levels", None) or []), *[None] * lens.missing[n]] for n in self.columns]
-        for key, value in self.table.items():
-            key = key if isinstance(key, tuple) and len(shape) > 1 else (key,)
-            if len(key) != len(shape): raise ValueError(f"the public marginal {self.label()} has the key {key[0]!r}, but it is about {len(shape)} columns: use a tuple with a level of each.")
-            for n, known, x in zip(self.columns, levels, key):
-                if x not in known: raise ValueError(f"the public marginal {self.label()} names {x!r}, which is no level of {n!r}: give an array with one number for each code.")
-            out[tuple(known.index(x) for known, x in zip(levels, key))] = value
-        return out
+# %% ../nbs/07_constraints.ipynb #v104
+def _entries(table: Any, columns: Sequence) -> list: # (key, number), a key is a tuple of levels
+    "What a dict, a pandas Series or a crosstab holds, in the order of the columns."
+    wide, index = hasattr(table, "columns"), getattr(table, "index", None)
+    one = lambda key: tuple(None if x != x else x for x in (key if isinstance(key, tuple) and (wide or len(columns) > 1) else (key,)))
+    names = [*getattr(index, "names", []), *(table.columns.names if wide else [])]
+    order = [names.index(n) for n in columns] if set(names) == set(columns) else slice(None)
+    items = [((*one(i), *one(c)), x) for c, column in table.items() for i, x in column.items()] if wide else [(one(key), x) for key, x in table.items()]
+    return [(tuple(np.array(key, object)[order]), x) for key, x in items]
+
+def _by_level(marginal: PublicMarginal, lens: Lens, shape: tuple) -> np.ndarray:
+    "A public marginal that is given by levels, as an array over the codes."
+    out, said = np.zeros(shape), f"the public marginal {marginal.label()}"
+    levels: list[list] = [[*(getattr(lens.columns[n], "levels", None) or []), *[None] * lens.missing[n]] for n in marginal.columns]
+    entries = _entries(marginal.table, marginal.columns)
+    for key, value in entries:
+        if len(key) != len(shape): raise ValueError(f"{said} has the key {key[0] if len(key) == 1 else key!r}, but it is about {len(shape)} column{'s' * (len(shape) > 1)}: use a tuple with a level of each.")
+        for n, known, x in zip(marginal.columns, levels, key):
+            if x not in known: raise ValueError(f"{said} names {x!r}, which is no level of {n!r}: give an array with one number for each code.")
+        out[tuple(known.index(x) for known, x in zip(levels, key))] = value
+    for n, known, seen in zip(marginal.columns, levels, zip(*(key for key, _ in entries))):
+        if not (forgotten := [x for x in known if x not in seen]) or (said, n) in lens.said: continue
+        lens.said.add((said, n))
+        warnings.warn(f"{said} does not name {', '.join(map(repr, forgotten))} of {n!r}, so that nobody is there: write 0 if this is meant.", UserWarning, stacklevel=2)
+    return out
 
 # %% ../nbs/07_constraints.ipynb #c038
 def _wanted(table: np.ndarray, lead: list, have: np.ndarray) -> np.ndarray: # axes that are counted already, and the rows in each of their cells
@@ -420,22 +451,37 @@ def _fraction(statistic: Statistic, facts: Sequence, lens: Lens) -> tuple | None
     spread = np.sqrt(max(aa - a * a, 1e-9) * max(bb - b * b, 1e-9))
     return (-a * b / spread, 0., 0., 0., 0., 1 / spread), (1., 0., 0., 0., 0., 0.)
 
+# %% ../nbs/07_constraints.ipynb #v111
+def _open_cells(facts: Sequence, columns: tuple, lens: Lens, held: Sequence = ()) -> np.ndarray: # boolean, over the codes of the columns
+    "The cells in which rows may be: no rule forbids them, and no public table has nobody there."
+    mask, some = np.ones([lens.shape[lens.index(n)] for n in columns], bool), lambda a, axes: a.any(axes)
+    for g in _gather([f.rule for f in facts if f.rule is not None], lens, held): mask &= _narrow(g.allowed, g.columns, columns, some)
+    for f in facts:
+        common = tuple(n for n in lens.names if n in f.columns and n in columns)
+        if f.table is not None and common: mask &= _narrow(f.table(common) > 0, common, columns, some)
+    return mask
+
+def _in_cells(statistic: Statistic, columns: tuple, cells: np.ndarray, lens: Lens) -> np.ndarray: # (cells, columns) codes -> (cells, q)
+    "The features of a row in each of the cells."
+    z = np.full((len(cells), lens.embedding.dim), .5, np.float32)
+    for a, n in enumerate(columns): z[:, lens.embedding.columns[lens.index(n)]] = lens.embedding.centres[lens.index(n)][cells[:, a]]
+    return statistic.features(lens(torch.as_tensor(z))).numpy()
+
 # %% ../nbs/07_constraints.ipynb #s0461
 def _conditions(facts: Sequence, columns: tuple, cells: np.ndarray, lens: Lens) -> tuple: # list of (key of each cell, shares) for tables, (cells, rows) coefficients of the bounds (>= 0)
     "What tables and bounds ask of the probabilities of the cells."
-    z, tables, rows = np.full((len(cells), lens.embedding.dim), .5, np.float32), [], [np.empty((len(cells), 0))]
-    for a, n in enumerate(columns): z[:, lens.embedding.columns[lens.index(n)]] = lens.embedding.centres[lens.index(n)][cells[:, a]]
+    tables, rows = [], [np.empty((len(cells), 0))]
     for f in facts:
         if f.table is not None:
             common = tuple(n for n in columns if n in f.columns)
             t = f.table(common)
             tables.append((np.ravel_multi_index(tuple(cells[:, columns.index(n)] for n in common), t.shape), t.ravel(), f.slack))
         elif f.bound is not None and (fraction := _fraction(f.bound.statistic, facts, lens)):
-            above, below = np.array(fraction) @ np.c_[np.ones(len(cells)), f.bound.statistic.features(lens(torch.as_tensor(z))).numpy()].T
-            room, size = f.bound.room(lens), abs(above).max() + abs(below).max()
+            above, below = np.array(fraction) @ np.c_[np.ones(len(cells)), _in_cells(f.bound.statistic, columns, cells, lens)].T
+            room, size = f.bound.room(lens), (abs(above).max() + abs(below).max()) or 1.
             if f.bound.low > -np.inf: rows.append(((above - (f.bound.low - room) * below) / size)[:, None])
             if f.bound.high < np.inf: rows.append((((f.bound.high + room) * below - above) / size)[:, None])
-            if np.ptp(below) > 0: rows.append((below - 1e-5)[:, None])                                # a rate needs a group
+            if below.min() < 1e-5: rows.append((below - 1e-5)[:, None])                                # a rate needs a group
     return tables, np.concatenate(rows, axis=1).round(9)
 
 # %% ../nbs/07_constraints.ipynb #c047
@@ -443,14 +489,14 @@ def possible(facts: Sequence,       # rules, bounds and public tables
              columns: tuple,        # on whose cells they are judged; tables and rules are narrowed to them
              lens: Lens,            # what is known of the columns
              held: Sequence = (),   # names of columns whose values are given
+             most: float = 1e5,     # unknowns of the linear program; beyond them nothing is known to be impossible
              ) -> bool:
     "Whether some table obeys all facts."
-    mask = np.ones([lens.shape[lens.index(n)] for n in columns], bool)
-    for g in _gather([f.rule for f in facts if f.rule is not None], lens, held): mask &= _narrow(g.allowed, g.columns, columns, lambda a, axes: a.any(axes))
-    cells = np.argwhere(mask)
+    cells = np.argwhere(_open_cells(facts, columns, lens, held))
     if not len(cells): return False
     tables, rows = _conditions(facts, columns, cells, lens)
     kinds = np.unique(np.column_stack([*(key for key, _, _ in tables), rows]), axis=0)               # cells that nothing tells apart are one unknown
+    if len(kinds) > most: return True
     margins = [(csr_array((np.ones(len(kinds)), (kinds[:, a].astype(int), np.arange(len(kinds)))), shape=(t.size, len(kinds))), t, s) for a, (_, t, s) in enumerate(tables)]
     bounds = -kinds[:, len(tables):].T
     ask = vstack([csr_array(bounds), *(m for m, _, _ in margins), *(-m for m, _, _ in margins)])
@@ -463,7 +509,7 @@ def _exclusion(words: list) -> RuleError: # labels of facts
     "The sentence about facts that no table obeys."
     return RuleError(f"{words[0]} cannot be met by any table: correct it." if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]} exclude each other: drop or loosen one of them.")
 
-def check_together(facts: Sequence, lens: Lens, shown: Sequence = (), held: Sequence = (), most: float = 1e5) -> None: # shown: facts that connect no columns; most: cells of one linear program
+def check_together(facts: Sequence, lens: Lens, shown: Sequence = (), held: Sequence = (), most: float = 2e6) -> None: # shown: facts that connect no columns; most: cells that are listed
     "Raise a sentence that names the facts when no table obeys all of them."
     sets: list[list] = []
     for f in facts:
@@ -471,11 +517,11 @@ def check_together(facts: Sequence, lens: Lens, shown: Sequence = (), held: Sequ
         sets = [s for s in sets if s not in touching] + [[g for s in touching for g in s] + [f]]
     for mine in sets:
         if all(f.rule is not None for f in mine): continue                                           # groups_of has judged them
+        size = lambda names: np.prod([float(lens.shape[lens.index(n)]) for n in names])
         columns = {n for f in mine for n in f.columns}
-        wide = np.prod([float(lens.shape[lens.index(n)]) for n in columns]) > most
-        for scope in [tuple(f.columns) for f in mine] if wide else [tuple(columns)]:
+        for scope in [columns, *(f.columns for f in mine if size(columns) > 1e5)]:                       # too wide: each fact on its own columns, too
             names = tuple(n for n in lens.names if n in scope)
-            if np.prod([float(lens.shape[lens.index(n)]) for n in names]) > most: continue
+            if size(names) > most: continue
             here = [f for f in (*facts, *shown) if (set(f.columns) <= set(names) if f.bound is not None else set(f.columns) & set(names))]
             fails = lambda some: not possible(some, names, lens, held)
             if not fails(here): continue
@@ -488,15 +534,6 @@ def check_range(bounds: Sequence, lens: Lens) -> None:
         if b.low > high + b.room(lens) or b.high < low - b.room(lens): raise RuleError(f"{b.label()} asks for what cannot be: the statistic, read at the middle of bins, lies between {low:g} and {high:g}; correct it.")
 
 # %% ../nbs/07_constraints.ipynb #y001
-def _pair_cells(a: str, b: str, facts: Sequence, lens: Lens, held: Sequence = ()) -> np.ndarray: # boolean, in the order of the columns' values
-    "The cells of two columns in which rows may be."
-    mask = np.ones([lens.shape[lens.index(n)] for n in (a, b)], bool)
-    for g in _gather([f.rule for f in facts if f.rule is not None], lens, held): mask &= _narrow(g.allowed, g.columns, (a, b), lambda x, axes: x.any(axes))
-    for f in facts:
-        common = tuple(n for n in lens.names if n in f.columns and n in (a, b))
-        if f.table is not None and common: mask &= _narrow(f.table(common) > 0, common, (a, b), lambda x, axes: x.any(axes))
-    return mask[np.ix_(*(np.argsort(lens.values(n)) for n in (a, b)))]
-
 def _sign_range(cells: np.ndarray) -> tuple: # smallest and largest correlation
     "What a correlation of rows in these cells can be."
     def rises(cells): # whether an allowed cell is larger in both columns than another one
@@ -504,16 +541,39 @@ def _sign_range(cells: np.ndarray) -> tuple: # smallest and largest correlation
         return bool((cells[1:, 1:] & below[:-1, :-1]).any())
     return -float(rises(cells[:, ::-1])), float(rises(cells))
 
+def _open_in_order(tie: Correlation, facts: Sequence, lens: Lens, held: Sequence = ()) -> np.ndarray: # boolean, first column down, second across
+    "The cells of a correlation's columns in which rows may be, in the order of their values."
+    return _open_cells(facts, (tie.a, tie.b), lens, held)[np.ix_(*(np.argsort(lens.values(n)) for n in (tie.a, tie.b)))]
+
+# %% ../nbs/07_constraints.ipynb #v113
+def _query_range(query: Threshold, facts: Sequence, lens: Lens, held: Sequence = ()) -> tuple: # smallest and largest value, not too narrow
+    "What a thresholding query can be when the facts hold."
+    theta, groups = query.slope * np.array(query.theta), _gather([f.rule for f in facts if f.rule is not None], lens, held)
+    score = {n: np.asarray(lens.embedding.centres[j], float) @ theta[lens.embedding.columns[j]] for j, n in enumerate(lens.names)}
+    alone = [(n,) for n in lens.names if not any(n in g.columns for g in groups)]
+    best = lambda block, names, columns: _narrow(block, names, columns, lambda a, axes: a.max(axes))
+    def largest(sign):
+        blocks = [(names, sign * score[names[0]]) for names in alone]
+        for g in groups: blocks.append((g.columns, np.where(g.allowed, sum(sign * best(score[n], (n,), g.columns) for n in g.columns), -np.inf)))
+        value = lambda columns: expit(sum(best(block, names, columns) for names, block in blocks) - sign * query.slope * query.offset)
+        return min([float(value(())), *(float((f.table(f.columns) * value(f.columns)).sum()) for f in facts if f.table is not None)])
+    return 1 - largest(-1), largest(1)
+
 # %% ../nbs/07_constraints.ipynb #c052
 def _parts(statistic: Statistic) -> list: # of (sign, statistic)
     "A statistic as a sum of statistics that are no differences."
     return _parts(statistic.a) + [(-sign, s) for sign, s in _parts(statistic.b)] if isinstance(statistic, Difference) else [(1., statistic)]
 
+def _linear(statistic: Statistic, lens: Lens) -> bool:
+    "Whether a linear program over the cells of its columns can judge a statistic: it is a fraction, and reads columns that it names."
+    return statistic.fraction(lens) is not None and all(s.names() for _, s in _parts(statistic))
+
 def _reach(statistic: Statistic, facts: Sequence, lens: Lens, held: Sequence = (), most: float = 1e5) -> tuple: # smallest and largest value, not too narrow
     "What a statistic can be when the facts hold."
+    if isinstance(statistic, Threshold): return _query_range(statistic, facts, lens, held)
     names = tuple(n for n in lens.names if n in statistic.names())
     near = [f for f in facts if set(f.columns) & set(names)]
-    low, high = _sign_range(_pair_cells(statistic.a, statistic.b, near, lens, held)) if isinstance(statistic, Correlation) else statistic.limits(lens)
+    low, high = _sign_range(_open_in_order(statistic, near, lens, held)) if isinstance(statistic, Correlation) else statistic.limits(lens)
     if not near or not _fraction(statistic, near, lens) or np.prod([float(lens.shape[lens.index(n)]) for n in names]) > most: return low, high
     def end(side, good, bad): # the nearest value to `good` that is known to be out of reach
         can = lambda v: possible([*near, Fact("", names, bound=Bound(statistic, **{side: v}, slack=0.))], names, lens, held)
@@ -522,23 +582,134 @@ def _reach(statistic: Statistic, facts: Sequence, lens: Lens, held: Sequence = (
         return bad
     return end("high", high, low), end("low", low, high)
 
+# %% ../nbs/07_constraints.ipynb #v117
+def _patterns(rates: Sequence, facts: Sequence, lens: Lens, held: Sequence = (), most: float = 1e5) -> np.ndarray: # (k, rates)
+    "What a row of a group can count in each of the group's rates; anything when there are too many cells."
+    names = tuple(n for n in lens.names if any(n in r.names() for r in rates))
+    if np.prod([float(lens.shape[lens.index(n)]) for n in names]) > most: return np.array(list(itertools.product((0., 1.), repeat=len(rates))))
+    cells = np.argwhere(_open_cells([f for f in facts if set(f.columns) & set(names)], names, lens, held))
+    both = np.stack([_in_cells(r, names, cells, lens) for r in rates], 1)                                 # (cells, rates, 2)
+    return np.unique(both[both[:, 0].sum(1) > .5, :, 0].round(6), axis=0)
+
+def _mixtures(atoms: list, facts: Sequence, lens: Lens, held: Sequence = ()) -> tuple: # matrix over values and weights of patterns, right-hand side
+    "The equations that tie rates over the same group."
+    groups: list[list] = []
+    for r in [s for s in atoms if type(s) is Rate]:
+        mine = next((g for g in groups if g[0].given == r.given), None)
+        if mine is None: groups.append([r])
+        else: mine.append(r)
+    sets = [(g, _patterns(g, facts, lens, held)) for g in groups if len(g) > 1]
+    width, at = len(atoms) + sum(len(p) for _, p in sets), len(atoms)
+    blocks, right = [np.zeros((0, width))], [np.zeros(0)]
+    for g, p in sets:
+        block = np.zeros((len(g) + 1, width))
+        block[range(len(g)), [atoms.index(r) for r in g]] = 1
+        block[:-1, at:at + len(p)], block[-1, at:at + len(p)] = -p.T, 1
+        blocks.append(block); right.append(np.eye(len(g) + 1)[-1]); at += len(p)
+    return np.concatenate(blocks), np.concatenate(right)
+
 # %% ../nbs/07_constraints.ipynb #c053
+def _agree(bounds: Sequence, facts: Sequence, lens: Lens, held: Sequence = ()) -> bool: # facts: rules and public tables
+    "Whether some values of the bounds' statistics obey all bounds."
+    split, atoms, loose, ask, limit = [_parts(b.statistic) for b in bounds], [], [], [], []
+    for b, parts in zip(bounds, split):
+        for _, s in parts:
+            if s not in atoms: atoms.append(s)
+            if not _linear(b.statistic, lens): loose.append(s)                                        # the others are judged by check_together
+    if not loose: return True
+    ranges = [_reach(s, facts, lens, held) if s in loose else s.limits(lens) for s in atoms]
+    if any(low > high for low, high in ranges): return False
+    same, right = _mixtures(atoms, facts, lens, held)
+    for b, parts in zip(bounds, split):
+        row = np.zeros(same.shape[1])
+        for sign, s in parts: row[atoms.index(s)] += sign
+        if b.low > -np.inf: ask.append(-row); limit.append(b.room(lens) - b.low)
+        if b.high < np.inf: ask.append(row); limit.append(b.high + b.room(lens))
+    free = [(0., None)] * (same.shape[1] - len(atoms))
+    return linprog(np.zeros(same.shape[1]), A_ub=np.array(ask), b_ub=limit, A_eq=same, b_eq=right, bounds=[*ranges, *free]).status != 2
+
 def check_values(bounds: Sequence, facts: Sequence, lens: Lens, held: Sequence = ()) -> None: # facts: rules and public tables
     "Raise a sentence that names the bounds when no values of their statistics obey all of them."
-    split, atoms, loose = {id(b): _parts(b.statistic) for b in bounds}, [], []
-    for b in bounds:
-        for _, s in split[id(b)]:
-            if s not in atoms: atoms.append(s)
-            if s not in loose and b.statistic.fraction(lens) is None: loose.append(s)            # the others are judged by check_together
-    def fails(some):
-        known, ask, limit = [f for f in some if isinstance(f, Fact)], [np.zeros(len(atoms))], [0.]
-        for b in [b for b in some if isinstance(b, Bound)]:
-            row = sum(sign * np.eye(len(atoms))[atoms.index(s)] for sign, s in split[id(b)])
-            if b.low > -np.inf: ask.append(-row); limit.append(b.room(lens) - b.low)
-            if b.high < np.inf: ask.append(row); limit.append(b.high + b.room(lens))
-        ranges = [_reach(s, known, lens, held) if s in loose else s.limits(lens) for s in atoms]
-        return any(low > high for low, high in ranges) or linprog(np.zeros(len(atoms)), A_ub=np.array(ask), b_ub=limit, bounds=ranges).status == 2
-    if bounds and fails([*bounds, *facts]): raise _exclusion([x.label() if isinstance(x, Bound) else x.label for x in _fewest([*bounds, *facts], fails)])
+    fails = lambda some: not _agree([x for x in some if isinstance(x, Bound)], [x for x in some if isinstance(x, Fact)], lens, held)
+    if fails([*bounds, *facts]): raise _exclusion([x.label() if isinstance(x, Bound) else x.label for x in _fewest([*bounds, *facts], fails)])
+
+# %% ../nbs/07_constraints.ipynb #c057
+def _public(marginals: list, groups: list, lens: Lens) -> dict:
+    "Public marginals as probability tables, or a sentence about mass where a rule forbids it."
+    out: dict[tuple, np.ndarray] = {}
+    for p in marginals:
+        clique, table = p.shares(lens)
+        if clique in out: raise RuleError(f"two public marginals are given for {', '.join(clique)}: keep one.")
+        for g in groups:
+            if not set(g.columns) & set(clique): continue
+            bad = float(np.where(_narrow(g.allowed, g.columns, clique, lambda a, axes: a.any(axes)), 0, table).sum())
+            if bad > 0: raise RuleError(f"the public marginal {p.label()} puts {bad:.3g} of its mass on cells that the rule {' and '.join(r.label() for r in g.rules)} forbids: correct one of them.")
+        out[clique] = table
+    return out
+
+# %% ../nbs/07_constraints.ipynb #v122
+def _read(column: Any, raw: Any) -> np.ndarray: # pandas Series -> (m,) numbers or datetime64, as decoding has them
+    "Public values of a column with bins, or a sentence about one that is out of bounds."
+    if not hasattr(column, "_numbers"): return np.asarray(raw)
+    known = ~raw.isna().to_numpy(bool)
+    x, (low, high), dates = column._numbers(raw[known]), column._limits, isinstance(column.low, str)
+    if (out := (x < low) | (x > high)).any():
+        raise ValueError(f"the public column {column.name!r} has {out.sum()} of {len(raw)} values outside its bounds {column.low} to {column.high}, such as {raw[known][out].iloc[0]}: widen the bounds in the schema, or clip the column.")
+    if isinstance(raw.dtype, np.dtype) and raw.dtype.kind in "iuf": return raw.to_numpy()
+    if known.all() and getattr(column, "_whole", False): return x.astype(np.int64)
+    values = np.full(len(raw), *(("NaT", "datetime64[us]") if dates else (np.nan, float)))
+    values[known] = x.view("datetime64[us]") if dates else x
+    return values
+
+# %% ../nbs/07_constraints.ipynb #z001
+def _held(columns: list, groups: list, lens: Lens, encode: Any) -> tuple: # names, (m, p) codes, table of values
+    "Public columns as codes and values, or a sentence about rows that cannot be."
+    if not columns: return (), None, None
+    if len(columns) > 1: raise ValueError("constraints holds two PublicColumns: put all public columns in one table.")
+    names = columns[0].names()
+    for n in names: lens.index(n)
+    if len(names) == len(lens.names): raise ValueError("PublicColumns holds every column, so that nothing is left to synthesize: leave out the private ones.")
+    frame = columns[0].frame
+    frame = (frame.to_pandas() if hasattr(frame, "to_pandas") else frame).reset_index(drop=True)
+    binned = [n for n in names if hasattr(lens.columns[n], "low")]
+    values = {n: _read(lens.columns[n], frame[n]) for n in binned}
+    given = np.asarray(encode(frame, names), np.int32)
+    values |= {n: _corners(lens.columns[n], lens.shape[lens.index(n)])[given[:, a], 0] for a, n in enumerate(names) if n not in binned}
+    for g in groups:
+        if g.held and not (found := witnesses(g, {n: values[n] for n in g.held}, len(given))[2]).all():
+            others = ", whatever the others are" if len(g.held) < len(g.columns) else ""
+            raise RuleError(f"{(~found).sum()} rows of the public columns {', '.join(g.held)} break the rule {' and '.join(r.label() for r in g.rules)}{others}: correct one of them.")
+    return tuple(names), given, frame.assign(**values)
+
+# %% ../nbs/07_constraints.ipynb #z002
+def _given_shares(given: np.ndarray, held: tuple, lens: Lens) -> Callable: # (m, p) codes of the public columns, their names -> function of some of the names
+    "Shares of the combinations of public columns."
+    def shares(common: tuple) -> np.ndarray:
+        table = np.zeros([lens.shape[lens.index(n)] for n in common])
+        np.add.at(table, tuple(given[:, held.index(n)] for n in common), 1 / len(given))
+        return table
+    return shares
+
+def check_facts(bounds: Sequence, rules: Sequence, marginals: Sequence, given: np.ndarray | None, held: tuple, lens: Lens) -> None: # given: (m, p) codes of the public columns
+    "Raise a sentence that names the facts when no table obeys all of them."
+    check_range(bounds, lens)
+    facts = [Fact(f"the rule {r.label()}", r.columns, rule=r) for r in rules] + [Fact(b.label(), b.statistic.names(), bound=b) for b in bounds if _linear(b.statistic, lens)]
+    for p in marginals:
+        clique, table = p.shares(lens)
+        facts.append(Fact(f"the public marginal {p.label()}", clique, table=lambda common, clique=clique, table=table: _narrow(table, clique, common, lambda a, axes: a.sum(axes)),
+                          slack=1e-6 if given is None else 1.001 / len(given)))                                   # rounded to whole rows
+    shown = [] if given is None else [Fact(f"the public columns {', '.join(held)}", held, table=_given_shares(given, held, lens))]
+    check_together(facts, lens, shown, held)
+    check_values(bounds, [f for f in (*facts, *shown) if f.bound is None], lens, held)
+
+# %% ../nbs/07_constraints.ipynb #v119
+def check_avoid(wish: Avoid, bounds: Sequence, *facts: Any) -> None: # what `check_facts` takes
+    "Raise a sentence when the statistic is fixed at the value that it is to avoid."
+    far, said = wish.floor**.5, ""
+    for side in ({"low": float(wish.value) + far}, {"high": float(wish.value) - far}):
+        try: return check_facts([*bounds, Bound(wish.statistic, **side, slack=0., name=wish.name)], *facts)
+        except RuleError as problem: said = str(problem)
+    raise RuleError(f"{wish.label()} cannot be met, for the statistic cannot leave this value by {far:g}: {said}")
 
 # %% ../nbs/07_constraints.ipynb #c056
 class Requirements:
@@ -561,10 +732,12 @@ class Requirements:
             if not isinstance(c, tuple(kinds)): raise ValueError(f"constraints holds a {type(c).__name__}: give a Rule, a PublicMarginal or a PublicColumns; a Penalty goes to penalties.")
         self.groups = groups_of(kinds[Rule], self.lens, [n for c in kinds[PublicColumns] for n in c.names()])
         self.public = _public(kinds[PublicMarginal], self.groups, self.lens)
-        self.held, self.given = _held(kinds[PublicColumns], self.groups, self.lens, encode)
-        check_facts([p for p in self.penalties if isinstance(p, Bound)], kinds[Rule], kinds[PublicMarginal], self.given, self.held, self.lens)
+        self.held, self.given, self.source = _held(kinds[PublicColumns], self.groups, self.lens, encode)
+        known = [p for p in self.penalties if isinstance(p, Bound)], kinds[Rule], kinds[PublicMarginal], self.given, self.held, self.lens
+        check_facts(*known)
+        for p in self.penalties:
+            if isinstance(p, Avoid) and p.weight > 0: check_avoid(p, *known)
         self.groups = [g for g in self.groups if not set(g.columns) <= set(self.held)]
-        self.source = kinds[PublicColumns][0].frame if kinds[PublicColumns] else None
 
     forbidden = property(lambda self: {g.columns: ~g.allowed for g in self.groups})
     descends = property(lambda self: any(not isinstance(p, Bound) for p in self.penalties)) # a bound says itself where to go; other wishes are weighed against the tables by descent
@@ -575,55 +748,6 @@ class Requirements:
         view, total = self.lens(particles), torch.zeros((), dtype=particles.dtype, device=particles.device)
         for p in self.penalties: total = total + p(view)
         return total
-
-# %% ../nbs/07_constraints.ipynb #c057
-def _public(marginals: list, groups: list, lens: Lens) -> dict:
-    "Public marginals as probability tables, or a sentence about mass where a rule forbids it."
-    out: dict[tuple, np.ndarray] = {}
-    for p in marginals:
-        clique, table = p.shares(lens)
-        if clique in out: raise RuleError(f"two public marginals are given for {', '.join(clique)}: keep one.")
-        for g in groups:
-            if not set(g.columns) & set(clique): continue
-            bad = float(np.where(_narrow(g.allowed, g.columns, clique, lambda a, axes: a.any(axes)), 0, table).sum())
-            if bad > 0: raise RuleError(f"the public marginal {p.label()} puts {bad:.3g} of its mass on cells that the rule {' and '.join(r.label() for r in g.rules)} forbids: correct one of them.")
-        out[clique] = table
-    return out
-
-# %% ../nbs/07_constraints.ipynb #z001
-def _held(columns: list, groups: list, lens: Lens, encode: Any) -> tuple: # names, (m, p) codes
-    "Public columns as codes, or a sentence about rows that cannot be."
-    if not columns: return (), None
-    if len(columns) > 1: raise ValueError("constraints holds two PublicColumns: put all public columns in one table.")
-    names = columns[0].names()
-    for n in names: lens.index(n)
-    if len(names) == len(lens.names): raise ValueError("PublicColumns holds every column, so that nothing is left to synthesize: leave out the private ones.")
-    given = np.asarray(encode(columns[0].frame, names), np.int32)
-    for g in groups:
-        if g.held and not (found := witnesses(g, {n: np.asarray(columns[0].frame[n]) for n in g.held}, len(given))[2]).all():
-            others = ", whatever the others are" if len(g.held) < len(g.columns) else ""
-            raise RuleError(f"{(~found).sum()} rows of the public columns {', '.join(g.held)} break the rule {' and '.join(r.label() for r in g.rules)}{others}: correct one of them.")
-    return tuple(names), given
-
-# %% ../nbs/07_constraints.ipynb #z002
-def _given_shares(given: np.ndarray, held: tuple, lens: Lens) -> Callable: # (m, p) codes of the public columns, their names -> function of some of the names
-    "Shares of the combinations of public columns."
-    def shares(common: tuple) -> np.ndarray:
-        table = np.zeros([lens.shape[lens.index(n)] for n in common])
-        np.add.at(table, tuple(given[:, held.index(n)] for n in common), 1 / len(given))
-        return table
-    return shares
-
-def check_facts(bounds: Sequence, rules: Sequence, marginals: Sequence, given: np.ndarray | None, held: tuple, lens: Lens) -> None: # given: (m, p) codes of the public columns
-    "Raise a sentence that names the facts when no table obeys all of them."
-    check_range(bounds, lens)
-    facts = [Fact(f"the rule {r.label()}", r.columns, rule=r) for r in rules] + [Fact(b.label(), b.statistic.names(), bound=b) for b in bounds if b.statistic.names() and b.statistic.fraction(lens)]
-    for p in marginals:
-        clique, table = p.shares(lens)
-        facts.append(Fact(f"the public marginal {p.label()}", clique, table=lambda common, clique=clique, table=table: _narrow(table, clique, common, lambda a, axes: a.sum(axes))))
-    shown = [] if given is None else [Fact(f"the public columns {', '.join(held)}", held, table=_given_shares(given, held, lens), slack=1.001 / len(given))]
-    check_together(facts, lens, shown, held)
-    check_values(bounds, [f for f in (*facts, *shown) if f.bound is None], lens, held)
 
 # %% ../nbs/07_constraints.ipynb #c059
 def aims_of(wants: Requirements,
