@@ -312,7 +312,7 @@ def _flow_walk(v, w, d, dual, push, edges, span, width, order, gap, missing, rea
     (k, slices), new, best_w, best, before = order.shape, w.copy(), w.copy(), np.inf, np.inf
     f, grad, z, ends = np.empty(slices, np.float32), np.empty(k, np.float32), np.empty(k), np.zeros(k)
     for i, j in edges.T: ends[i] += 1; ends[j] += 1
-    gamma, weight = .4 * span.mean() * reach / gap.sum(), 2 * reach
+    gamma, weight = .4 * span.mean() * reach / gap.sum(), reach
     scale, tau, rise = (1 / (gamma * width)).astype(np.float32), 1 / (span / gamma + 2 / weight), 1 / (weight * ends)
     for it in range(1, iterations + 1):
         _dual_step(d, order, gap, scale, np.float32(min(missing, 0.0)), np.float32(max(missing, 0.0)), dual, grad, f)
@@ -345,7 +345,7 @@ def _race(v, x, theta, missing, iterations, tolerance): # (k,) masses, (k, p) pl
     edges, reach = _edges(x), value / gap.sum()
     near = *state(start, half[1]), *half, missing, reach
     flow = *state(v + missing / k, gap), np.zeros(k), edges, *_crossings(edges, order), order, gap, missing, reach
-    def limit(g): return iterations or max(150, int((15e6 if dim < 3 else 2e8) / g.size))
+    def limit(g): return iterations or max(150, int((17e6 if dim < 3 else 2e8) / g.size))
     first, second = _simplex_walk(*near, limit(gap) // 5, 0.)[0], _flow_walk(*flow, limit(gap) // 5, 0.)[0]
     simplex = _area(first - v, order, gap, missing) < _area(second - v, order, gap, missing)
     if simplex: return *_simplex_walk(*near, limit(half[1]), tolerance), "simplex"
@@ -354,7 +354,7 @@ def _race(v, x, theta, missing, iterations, tolerance): # (k,) masses, (k, p) pl
 def project_fast(signed,                   # table of signed masses, any shape
                  points,                   # (k, p) places of its cells, in C order
                  directions: int | None = None, # fixed, even directions; by default 96 in the plane, 768 in space, 1536 above
-                 iterations: int | None = None, # at most so many steps; by default what 15 million visits allow (200 million above two dimensions)
+                 iterations: int | None = None, # at most so many steps; by default what 17 million visits allow (200 million above two dimensions)
                  tolerance: float = 3e-5,  # stop when 50 steps improve the objective by less than this share
                  balanced: bool = True,    # make the measure sum to 1 first
                  info: dict | None = None, # receives value, steps and way
