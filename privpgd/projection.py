@@ -262,7 +262,7 @@ def _primal_step(w, new, v, grad, tau, x, d):
 @njit(cache=True, nogil=True, fastmath=True)
 def _simplex_walk(v, w, d, dual, order, gap, missing, reach, iterations, tolerance):
     "Chambolle-Pock steps of `_dual_step` and `_primal_step` from the state w, d, dual; the best table, its value and the steps taken."
-    (k, slices), new, best_w, best, before = order.shape, w.copy(), w.copy(), np.inf, np.inf
+    (k, slices), new, best_w, best, before, mark = order.shape, w.copy(), w.copy(), np.inf, np.inf, 50
     tau, scale, f, grad, x = np.zeros(k), np.empty(k - 1, np.float32), np.empty(slices, np.float32), np.empty(k, np.float32), np.empty(k)
     gamma = 12 * slices * reach
     for r in range(k - 1): scale[r] = 1 / (gamma * min(r + 1, k - 1 - r))
@@ -275,8 +275,9 @@ def _simplex_walk(v, w, d, dual, order, gap, missing, reach, iterations, toleran
         if it % 50 == 0 or it == iterations:
             value = _area(new - v, order, gap, missing)
             if value < best: best = value; best_w[:] = new
+        if it == 2 * mark:
             if best > (1 - tolerance) * before: break
-            before = best
+            before, mark = best, it
     return best_w, best, it
 
 # %% ../nbs/05_projection.ipynb #n03
@@ -309,7 +310,7 @@ def _crossings(edges, order):
 @njit(cache=True, nogil=True, fastmath=True)
 def _flow_walk(v, w, d, dual, push, edges, span, width, order, gap, missing, reach, iterations, tolerance):
     "Chambolle-Pock steps that carry mass along edges, from the state w, d, dual, push; the best table, its value and the steps taken."
-    (k, slices), new, best_w, best, before = order.shape, w.copy(), w.copy(), np.inf, np.inf
+    (k, slices), new, best_w, best, before, mark = order.shape, w.copy(), w.copy(), np.inf, np.inf, 50
     f, grad, z, ends = np.empty(slices, np.float32), np.empty(k, np.float32), np.empty(k), np.zeros(k)
     for i, j in edges.T: ends[i] += 1; ends[j] += 1
     gamma, weight = .4 * span.mean() * reach / gap.sum(), reach
@@ -330,8 +331,9 @@ def _flow_walk(v, w, d, dual, push, edges, span, width, order, gap, missing, rea
             x = np.maximum(new, 0.0); x /= x.sum()
             value = _area(x - v, order, gap, missing)
             if value < best: best = value; best_w[:] = x
+        if it == 2 * mark:
             if best > (1 - tolerance) * before: break
-            before = best
+            before, mark = best, it
     return best_w, best, it
 
 # %% ../nbs/05_projection.ipynb #n08
@@ -346,16 +348,16 @@ def _race(v, x, theta, missing, iterations, tolerance): # (k,) masses, (k, p) pl
     near = *state(start, half[1]), *half, missing, reach
     flow = *state(v + missing / k, gap), np.zeros(k), edges, *_crossings(edges, order), order, gap, missing, reach
     def limit(g): return iterations or max(150, int((17e6 if dim < 3 else 2e8) / g.size))
-    first, second = _simplex_walk(*near, limit(gap) // 5, 0.)[0], _flow_walk(*flow, limit(gap) // 5, 0.)[0]
-    simplex = _area(first - v, order, gap, missing) < _area(second - v, order, gap, missing)
-    if simplex: return *_simplex_walk(*near, limit(half[1]), tolerance), "simplex"
+    short = min(100, -(-limit(gap) // 5))
+    first, second = _simplex_walk(*near, short, 0.)[0], _flow_walk(*flow, short, 0.)[0]
+    if _area(first - v, order, gap, missing) < _area(second - v, order, gap, missing): return *_simplex_walk(*near, limit(half[1]), tolerance), "simplex"
     return *_flow_walk(*flow, limit(gap), tolerance), "flow"
 
 def project_fast(signed,                   # table of signed masses, any shape
                  points,                   # (k, p) places of its cells, in C order
                  directions: int | None = None, # fixed, even directions; by default 96 in the plane, 768 in space, 1536 above
                  iterations: int | None = None, # at most so many steps; by default what 17 million visits allow (200 million above two dimensions)
-                 tolerance: float = 3e-5,  # stop when 50 steps improve the objective by less than this share
+                 tolerance: float = 1e-4,  # stop when twice the steps improve the objective by less than this share
                  balanced: bool = True,    # make the measure sum to 1 first
                  info: dict | None = None, # receives value, steps and way
                  ) -> np.ndarray: # table of the same shape, non-negative, sums to 1
