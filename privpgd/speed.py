@@ -25,11 +25,12 @@ from .synthesizer import PRESETS, PrivPGD, default_workload, generate
 from .wasserstein import SliceGrid, Workspace, directions, exact_gradient, gradient, quadrature, quantile_table, sort_gradient
 
 # %% auto #0
-__all__ = ['SCHEDULES', 'take_turns', 'use_threads', 'gradient_case', 'time_gradients', 'noisy_table', 'time_projection',
-           'real_table', 'time_projections', 'paper_estimate', 'walk', 'end_to_end', 'in_new_process', 'time_start',
-           'simulate', 'growth_point', 'exponent', 'cloud_loss', 'timed_descent', 'default_curve', 'loss_curves',
-           'time_schedules', 'paper_schedule', 'machine', 'growth_plan', 'run_loss', 'parts', 'run', 'read_speed',
-           'main', 'ratios', 'growth_fits', 'checks', 'plot_growth', 'extend', 'plot_losses']
+__all__ = ['SCHEDULES', 'take_turns', 'use_threads', 'gradient_case', 'time_gradients', 'noisy_table', 'dense_table',
+           'time_projection', 'real_table', 'time_projections', 'paper_estimate', 'walk', 'end_to_end',
+           'in_new_process', 'time_start', 'simulate', 'growth_point', 'exponent', 'cloud_loss', 'timed_descent',
+           'default_curve', 'loss_curves', 'time_schedules', 'paper_schedule', 'machine', 'growth_plan', 'run_loss',
+           'parts', 'run', 'read_speed', 'main', 'ratios', 'growth_fits', 'checks', 'plot_growth', 'extend',
+           'plot_losses']
 
 # %% ../nbs/13b_speed.ipynb #c006
 def take_turns(candidates: dict, # name -> function without arguments
@@ -86,6 +87,11 @@ def noisy_table(k: int = 32, n: int = 50_000, sigma: float = 15., seed: int = 0)
     counts = np.histogram2d(a, b, bins=k, range=[[0, 1], [0, 1]])[0]
     return (counts + rng.normal(0, sigma, (k, k))) / n
 
+def dense_table(k: int = 32, noise: float = .3, seed: int = 0) -> np.ndarray: # (k, k) shares, some negative
+    "Shares drawn at random, each with noise of `noise` times the mean share: few cells are negative, and they lie everywhere."
+    rng = np.random.default_rng(seed)
+    return (rng.dirichlet(np.ones(k * k)) + rng.normal(0, noise / k**2, k**2)).reshape(k, k)
+
 def time_projection(signed=None, # table of noisy shares, square; `noisy_table()` if None
                     name: str = "simulated", iterations: int = 1750, timed: int = 20, repeats: int = 5) -> list: # two records: the measure as it is, and balanced to sum 1
     "Seconds and objective of the paper's projection in torch (scaled), of the same compiled, and of ours; one thread."
@@ -110,8 +116,9 @@ def real_table(dataset: str, epsilon: float = 2.5) -> tuple: # noisy shares, nam
     return first.counts / first.total, f"{dataset}, ε = {epsilon:g}: {' × '.join(first.clique)}"
 
 def time_projections(datasets: tuple = ("adult", "diabetes130us", "acs_income_us"), epsilons: tuple = (2.5, .2), **options): # records
-    "A simulated table and one of each dataset and budget."
+    "Simulated tables (a hill, and dense ones with little noise) and one of each dataset and budget."
     yield from time_projection(**options)
+    for noise in (.3, .7): yield from time_projection(dense_table(noise=noise), f"simulated, dense, noise {noise:g}", **options)
     for dataset, epsilon in itertools.product(datasets, epsilons): yield from time_projection(*real_table(dataset, epsilon), **options)
 
 # %% ../nbs/13b_speed.ipynb #c016

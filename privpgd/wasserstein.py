@@ -148,9 +148,10 @@ def _check_theta(theta,    # (L, dim) directions
                  dim: int, # dimension of the space
                  ) -> np.ndarray: # (L, dim) float64
     "Directions as an array of the right dimension."
-    theta = np.asarray(theta, dtype=np.float64)
+    theta = np.asarray(theta.cpu() if isinstance(theta, torch.Tensor) else theta, dtype=np.float64)
     if theta.ndim != 2 or theta.shape[1] != dim or not len(theta):
         raise ValueError(f"theta has shape {theta.shape}; give (directions, {dim}).")
+    if not np.isfinite(theta).all(): raise ValueError("theta holds NaN or infinity; make it with directions or quadrature.")
     return theta
 
 # %% ../nbs/04_wasserstein.ipynb #c040
@@ -283,16 +284,27 @@ def sort_gradient(z: torch.Tensor,      # (m, p) particles
     return float((gap**2).mean()), gap @ theta * (2 / gap.numel())
 
 # %% ../nbs/04_wasserstein.ipynb #c058
+def _check_cloud(shape): # of the particles
+    "Refuse a cloud without particles, or that is no table of coordinates."
+    if len(shape) != 2 or 0 in shape: raise ValueError(f"z has shape {tuple(shape)}; give (particles, dimensions) with at least one particle.")
+
+def _check_finite(fine, # a flag
+                  name: str, # "z" or "quantiles"
+                  ):
+    "Refuse NaN and infinity."
+    advice = dict(z="the descent has diverged, lower its step size", quantiles="make it with quantile_table")[name]
+    if not fine: raise ValueError(f"{name} holds NaN or infinity; {advice}.")
+
 def _columns(z,     # (m, p) particles
              theta, # (L, p) directions
              ) -> tuple: # (p, m) coordinates, (L, p) directions, (L,) lowest and (L,) highest possible projection; all float32
     "Particles and directions as the kernels want them, and the bounds of every projection."
     zt = np.ascontiguousarray(np.asarray(z, dtype=np.float32).T)
-    if zt.ndim != 2 or not zt.size: raise ValueError(f"z has shape {np.shape(z)}; give (particles, dimensions) with at least one particle.")
+    _check_cloud(np.shape(z))
     theta = np.ascontiguousarray(_check_theta(theta, len(zt)), dtype=np.float32)
     a, b = theta * zt.min(axis=1), theta * zt.max(axis=1)
     low, high = np.minimum(a, b).sum(1), np.maximum(a, b).sum(1)
-    if not np.isfinite(high - low).all(): raise ValueError("z holds NaN or infinity; the descent has diverged, lower its step size.")
+    _check_finite(np.isfinite(high - low).all(), "z")
     return zt, theta, low, high
 
 def _rows(rows,   # None, (m,) flags, or indices
@@ -304,6 +316,7 @@ def _rows(rows,   # None, (m,) flags, or indices
     if rows.dtype == bool:
         if rows.shape != (m,): raise ValueError(f"rows has shape {rows.shape} for {m} particles; give one flag a particle.")
         return np.flatnonzero(rows).astype(np.int32)
+    if rows.size and rows.dtype.kind not in "iu": raise ValueError(f"rows holds {rows.dtype} numbers; give flags or whole numbers.")
     if rows.size and not (0 <= rows.min() and rows.max() < m): raise ValueError(f"rows has an index outside of 0..{m-1}.")
     return rows.astype(np.int32).ravel()
 
@@ -430,8 +443,10 @@ def exact_gradient(z,         # (m, p) particles, float32; fastest if z.T is con
     zt, theta, low, high = _columns(z, theta)
     (dim, m), slices = zt.shape, len(theta)
     rows, work = _rows(rows, m), Workspace() if work is None else work
-    points, counts = np.ascontiguousarray(points, dtype=np.float64), np.asarray(counts).ravel().astype(np.int64)
+    points, given = np.ascontiguousarray(points, dtype=np.float64), np.asarray(counts).ravel()
+    counts = given.astype(np.int64)
     if points.shape != (len(counts), dim): raise ValueError(f"points has shape {points.shape}; {len(counts)} counts in {dim} dimensions need ({len(counts)}, {dim}).")
+    if (counts != given).any(): raise ValueError(f"counts holds {given[counts != given][0]}; quantize the table to whole numbers first.")
     if counts.min() < 0 or counts.sum() != m: raise ValueError(f"counts add to {counts.sum()} for {m} particles; quantize the table to {m} points, none negative, first.")
     gap, out = work.array("gap", (slices, m)), work.array("grad", (dim, m))
     loss = work.array("loss", (-(-len(rows) // _BLOCK),), np.float64)
@@ -469,6 +484,7 @@ def quantile_table(points,   # (k, p) places of the target's cells
     if points.ndim != 2 or not len(points): raise ValueError(f"points has shape {points.shape}; give (cells, dimensions).")
     theta, weights = _check_theta(theta, points.shape[1]), _weights(weights, len(points))
     if size < 1: raise ValueError(f"size={size}: a quantile table needs at least one entry.")
+    if not 0 <= offset <= 1: raise ValueError(f"offset={offset} is outside of 0..1; 0.5 reads the middle of each share.")
     keep, out = weights > 0, np.empty((len(theta), size), np.float32)
     _fill_quantiles(points[keep], weights[keep], np.ascontiguousarray(theta), float(offset), out)
     return out
@@ -577,7 +593,9 @@ def histogram_gradient(z,         # (m, p) particles, float32; fastest if z.T is
     _running_sum(counts, quantiles.shape[1], place)
     if len(rows) < m: out[:], zt = 0, zt[:, rows]
     _displace(zt, rows, theta, low, scale, place, quantiles, _keys(seed, slices), np.float32(2 / (m * slices)), out, loss)
-    return float(loss.sum() / max(len(rows) * slices, 1)), out.T
+    value = float(loss.sum() / max(len(rows) * slices, 1))
+    _check_finite(np.isfinite(value), "quantiles")
+    return value, out.T
 
 # %% ../nbs/04_wasserstein.ipynb #c097
 def _slots(zt: torch.Tensor,    # (p, n) coordinates
@@ -608,6 +626,17 @@ def _one_thread(device: torch.device):
     finally: torch.set_num_threads(threads)
 
 # %% ../nbs/04_wasserstein.ipynb #c100
+def _tensors(z: torch.Tensor, quantiles, theta, bins: int = 1) -> tuple: # (p, m) coordinates, quantiles, directions, (L, 1) lowest and highest projection
+    "What the torch forms work with, checked as in `_columns`."
+    _check_cloud(z.shape)
+    theta, quantiles = torch.as_tensor(_check_theta(theta, z.shape[1])).to(z), torch.as_tensor(quantiles).to(z)
+    _check_quantiles(quantiles, len(theta), bins)
+    zt = z.detach().T.contiguous()
+    ends = torch.stack([theta * zt.amin(1), theta * zt.amax(1)])
+    low, high = ends.amin(0).sum(1, keepdim=True), ends.amax(0).sum(1, keepdim=True)
+    _check_finite(bool(torch.isfinite(high - low).all()), "z")
+    return zt, quantiles, theta, low, high
+
 def histogram_gradient_torch(z: torch.Tensor, # (m, p) particles, on any device
                              quantiles,       # (L, size) from `quantile_table`
                              theta,           # (L, p) the same directions
@@ -616,13 +645,8 @@ def histogram_gradient_torch(z: torch.Tensor, # (m, p) particles, on any device
                              rows=None,       # flags (m,) or indices of the particles whose gradient is wanted; all if None
                              ) -> tuple: # loss over the kept rows, (m, p) gradient, zero for the other rows
     "`histogram_gradient` in plain torch operations, for a GPU and for reading."
-    theta, quantiles = (torch.as_tensor(v).to(z) for v in (theta, quantiles))
-    if z.ndim != 2 or theta.shape[1:] != z.shape[1:]: raise ValueError(f"theta has shape {tuple(theta.shape)} for z of shape {tuple(z.shape)}; give (directions, {z.shape[-1]}).")
-    _check_quantiles(quantiles, len(theta), bins)
-    (m, slices), zt, size = (len(z), len(theta)), z.detach().T.contiguous(), quantiles.shape[1]
-    ends = torch.stack([theta * zt.amin(1), theta * zt.amax(1)])
-    low, high = ends.amin(0).sum(1, keepdim=True), ends.amax(0).sum(1, keepdim=True)
-    if not torch.isfinite(high - low).all(): raise ValueError("z holds NaN or infinity; the descent has diverged, lower its step size.")
+    zt, quantiles, theta, low, high = _tensors(z, quantiles, theta, bins)
+    (m, slices), size = (len(z), len(theta)), quantiles.shape[1]
     scale, key = bins / (high - low).where(high > low, torch.inf), torch.as_tensor(_keys(seed, slices).view(np.int32), device=z.device)
     i = torch.as_tensor(_rows(rows, m), device=z.device)
     loss, kept, base, few, block = 0., torch.zeros_like(zt[:, :len(i)]), i * _WEYL, *((1, 2**17) if z.device.type == "cpu" else (slices, m))
@@ -638,19 +662,20 @@ def histogram_gradient_torch(z: torch.Tensor, # (m, p) particles, on any device
                 gap = _displacements(*slot, number, key[l], middle, slope, quantiles[l])
                 loss += float(gap.square().sum()) / max(len(i) * slices, 1)
                 out.addmm_(theta[l].T, gap)
+    _check_finite(np.isfinite(loss), "quantiles")
     grad = kept if rows is None else torch.zeros_like(zt).index_copy_(1, i.long(), kept)
     return loss, grad.mul_(2 / (m * slices)).T
 
 # %% ../nbs/04_wasserstein.ipynb #c104
 def _sort_table(z: torch.Tensor, quantiles, theta, rows=None) -> tuple: # as `histogram_gradient_torch`
     "Exact ranks by a sort, images from the quantile table."
-    theta, quantiles, m = torch.as_tensor(theta).to(z), torch.as_tensor(quantiles).to(z), len(z)
-    _check_quantiles(quantiles, len(theta), 1)
+    (zt, quantiles, theta, _, _), m = _tensors(z, quantiles, theta), len(z)
     level = (torch.arange(m, device=z.device) + .5) * (quantiles.shape[1] / m)
-    y, order = (z @ theta.T).sort(dim=0, stable=True)
-    gap = torch.empty_like(y).scatter_(0, order, y - quantiles[:, level.long()].T)
-    keep = torch.zeros(m, 1).to(z).index_fill_(0, torch.as_tensor(_rows(rows, m), device=z.device).long(), 1.)
-    return float((gap**2 * keep).sum() / (keep.sum() * len(theta)).clamp(min=1)), (gap * keep) @ theta * (2 / gap.numel())
+    y, order = (theta @ zt).sort(dim=1, stable=True)
+    gap, i = torch.empty_like(y).scatter_(1, order, y - quantiles[:, level.long()]), torch.as_tensor(_rows(rows, m), device=z.device).long()
+    loss = float((gap[:, i]**2).sum() / max(len(i) * len(theta), 1))
+    _check_finite(np.isfinite(loss), "quantiles")
+    return loss, torch.zeros_like(zt).index_copy_(1, i, theta.T @ gap[:, i]).mul_(2 / gap.numel()).T
 
 def gradient(z,         # (m, p) particles, numpy array or torch tensor
              quantiles, # (L, size) from `quantile_table`
