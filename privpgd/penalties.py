@@ -272,7 +272,7 @@ def check_penalty(penalty: Wish, lens: Lens) -> None:
 # %% ../nbs/06b_penalties.ipynb #c035
 class Statistic:
     "A function of the mean of row features that lie between 0 and 1."
-    touches: dict | None = None # how many features one record can change, squared and summed: {"replace": .., "add-remove": ..}; None: all of them
+    touches: int | None = None # how many features a row can have at once, their squares summed; None: all of them
     needs_total = True # whether the number of rows is needed beside the sums
 
     def features(self, view: View) -> torch.Tensor: raise NotImplementedError # (m, q) between 0 and 1
@@ -296,6 +296,7 @@ class Statistic:
 class Share(Statistic):
     "The share of rows in a region."
     region: Mapping # column -> interval (low, high), list of levels, or level
+    touches = 1
     def features(self, view): return view.region(self.region)[:, None]
     def names(self): return tuple(self.region)
 
@@ -304,7 +305,7 @@ class Rate(Statistic):
     "The share of a region among the rows of another one."
     of: Mapping    # the region that is counted
     given: Mapping # among these rows
-    touches, needs_total = {"replace": 2, "add-remove": 1}, False
+    touches, needs_total = 1, False
     def features(self, view):
         inside = view.region(self.given)
         both = inside * view.region(self.of)
@@ -375,6 +376,7 @@ class Difference(Statistic):
     "One statistic minus another."
     a: Statistic # the first
     b: Statistic # is subtracted from it
+    touches = property(lambda self: self.a.touches + self.b.touches if self.a.touches and self.b.touches else None)
     needs_total = property(lambda self: self.a.needs_total or self.b.needs_total)
     def features(self, view): return torch.cat([self.a.features(view), self.b.features(view)], 1)
     def fraction(self, lens):
