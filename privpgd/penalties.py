@@ -287,10 +287,10 @@ def check_penalty(penalty: Wish, lens: Lens) -> None:
     "Raise one sentence unless the penalty gives one finite, differentiable number on random particles, of any number."
     said, z = f"penalties holds {penalty.label()}, which", torch.empty(0)
     plain: Callable = penalty.fn if isinstance(penalty, Penalty) else penalty
-    for m in (96, 64):
+    for m in (64, 96):
         z = torch.rand(m, lens.embedding.dim, requires_grad=True)
         try: value = plain(lens(z))
-        except Exception as error: raise ValueError(f"{said} fails on {m} random particles ({error!r}): mend it first, for any number of them.") from None
+        except Exception as error: raise ValueError(f"{said} fails on {m} random particles ({error!r}): mend it first{', for any number of them' * (m > 64)}.") from None
     _ask(plain, lens(z[:1]), said)
     if not (isinstance(value, torch.Tensor) and value.numel() == 1 and value.requires_grad and value.device == z.device and value.is_floating_point() and bool(torch.isfinite(value).all())):
         gives = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) and value.numel() != 1 else repr(value)

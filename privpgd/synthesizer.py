@@ -37,7 +37,7 @@ from .particles import descend
 from .plan import check_memory, plan
 from .privacy import Budget, Ledger
 from .projection import project, total_of
-from .schema import Schema
+from .schema import Datetime, Schema
 from .selection import SELECTORS, Round, select_and_measure
 from .sources import count_rows, kind_of, to_kind, write_rows
 
@@ -173,8 +173,8 @@ def has_settled(history: list, first: float, tolerance: float = 0.1) -> bool: # 
 
 class Watch:
     "Keeps the best cloud of a descent, and says when the penalty has settled."
-    def __init__(self, penalty: Any, start: Any, history: list, stops: bool): # function of the particles, (m, D) particles, dicts of the epochs, whether it may end the descent
-        self.penalty, self.history, self.stops, self.best = penalty, history, stops, ((True, np.inf), start)
+    def __init__(self, penalty: Any, start: Any, history: list, batches: int = 1, stops: bool = True): # function of the particles, (m, D) particles, dicts of the epochs, batches of an epoch, whether it may end the descent
+        self.penalty, self.history, self.batches, self.stops, self.best = penalty, history, batches, stops, ((True, np.inf), start)
         self.first = self.value(start)
 
     def value(self, z: Any) -> float:
@@ -182,7 +182,7 @@ class Watch:
 
     def __call__(self, epoch: int, z: np.ndarray) -> bool:
         now = self.value(z)
-        rank = (True, now) if now > self.first else (False, now + self.history[-1]["loss"])
+        rank = (True, now) if now > self.first else (False, self.batches * now + self.history[-1]["loss"])  # every batch has the whole penalty and a part of the tables
         if rank < self.best[0]: self.best = rank, np.array(z)
         return self.stops and has_settled(self.history, self.first)
 
@@ -201,7 +201,7 @@ def _as_values(series: pd.Series, column: Any) -> np.ndarray:
     "Public numbers or dates as an array; those that come as Python objects or text are read as the schema reads them."
     values = _plain_values(series)
     if values.dtype != object: return values
-    gone, date = series.isna().to_numpy(bool), column.kind == "datetime"
+    gone, date = series.isna().to_numpy(bool), isinstance(column, Datetime)
     out = np.full(len(series), "NaT", "datetime64[us]") if date else np.full(len(series), np.nan)
     out[~gone] = column._numbers(series[~gone]).view("datetime64[us]" if date else float)
     return out
@@ -218,19 +218,20 @@ def _place(codes: np.ndarray, schema: Schema, wants: Requirements, seed: int) ->
     draw = lambda cells, names, turn: [_plain_values(schema[n].decode(cells[:, a], seed=rng)) for a, n in enumerate(names)]
     return place_rows(codes, wants.groups, wants.lens, draw, fixed) | fixed
 
-# %% ../nbs/09_synthesizer.ipynb #c031
+# %% ../nbs/09_synthesizer.ipynb #h0302
 def _check_start(start: Any, wants: Requirements) -> None: # (m, D) particles, or the name of a start
     "Raise a sentence that names a penalty which is not finite where the descent starts."
     for p in wants.penalties if not isinstance(start, str) else ():
         with torch.no_grad(): value = float(p(wants.lens(torch.as_tensor(start))))
         if not np.isfinite(value): raise ValueError(f"{p.label()} is {value} at the particles that the measurements give: bound it, such as by a clamp before a logarithm or a root.")
 
-def _say_unmet(codes: np.ndarray, before: np.ndarray, wants: Requirements) -> None: # (m, d) codes, (m, D) particles
+def _say_missed(codes: np.ndarray, before: np.ndarray, wants: Requirements) -> None: # (m, d) codes, (m, D) particles
     "A warning for every limit that the rows do not reach, and for every value that they do not avoid."
     rows, then = (wants.lens(torch.as_tensor(z)) for z in (wants.lens.embedding.embed(codes), before))
     with torch.no_grad(): said = [p.unmet(rows, then) for p in wants.penalties]
     for words in filter(None, said): warnings.warn(words, UserWarning, stacklevel=3)
 
+# %% ../nbs/09_synthesizer.ipynb #c031
 def generate(
     measurements: list,  # noisy marginals
     schema: Schema,  # public facts about the columns
@@ -256,12 +257,12 @@ def generate(
     tables, start = _tables_and_start(facts, schema, choices, m, embedding, first, verbose, wants)
     options = _descent_options(choices, epochs, wants)
     _check_start(start, wants)
-    watch = Watch(wants.penalty, start, history, stops=epochs is None) if wants.descends and options["epochs"] and not choices.descent["epochs"] else None
+    watch = Watch(wants.penalty, start, history, -(-len(tables) // options["batch_size"]), stops=epochs is None) if wants.descends and options["epochs"] and not choices.descent["epochs"] else None
     particles = descend(tables, schema, m, start=start, **options, embedding=embedding, seed=second, device=device,
                         verbose=verbose and options["epochs"] > 0, history=history, callback=watch)
     if watch: particles = watch.best[1]
     codes = finalize(particles, tables, schema, wants, choices.refinement, seed=third, history=history, verbose=verbose)
-    _say_unmet(codes, particles if isinstance(start, str) else start, wants)
+    _say_missed(codes, particles if isinstance(start, str) else start, wants)
     if choices.refinement is not None or wants.groups or wants.public: particles = embedding.embed(codes)
     return Generated(tables, particles, codes, history, _place(codes, schema, wants, fourth))
 
