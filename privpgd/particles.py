@@ -226,11 +226,11 @@ def _brake(grad, curvature: np.ndarray, lr: float, most: float = .05) -> float: 
 def _shorten(penalty: Callable, weight: float, z, grad, part, columns: np.ndarray, size: np.ndarray, tables: np.ndarray, lr: float) -> float: # (D, m) gradients of the tables and of the penalty's part; (D,) curvatures of the step and of the tables
     "Factor that halves the penalty's part of a step as long as it lowers the penalty and what the tables charge."
     x, g, p = (torch.as_tensor(v)[columns] for v in (z, grad, part))
-    rate, charge = (torch.as_tensor(v[columns], dtype=x.dtype, device=x.device)[:, None] for v in (lr / np.maximum(size, 1e-300), tables))
-    x, p, whole = x - rate * g, rate * p, torch.as_tensor(z).clone()
-    price = float((charge * p * p).sum()) / (2 * lr)
+    rate = torch.as_tensor(lr / np.maximum(size[columns], 1e-300), dtype=x.dtype, device=x.device)[:, None]
+    x, p, whole = x.addcmul_(rate, g, value=-1), p.mul_(rate), torch.as_tensor(z).clone()
+    price = sum(float(h) * float(v @ v) for h, v in zip(tables[columns], p)) / (2 * lr)
     def cost(a: float) -> float:
-        whole[columns] = (x - a * p).clamp(0, 1)
+        whole[columns] = torch.sub(x, p, alpha=a).clamp_(0, 1)
         with torch.no_grad(): return weight * float(penalty(whole.T)) + a * a * price
     a, now = 1., cost(1.)
     while a > .01 and (after := cost(a / 2)) < now: a, now = a / 2, after
