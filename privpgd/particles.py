@@ -223,6 +223,19 @@ def _brake(grad, curvature: np.ndarray, lr: float, most: float = .05) -> float: 
     squares = np.array([float((g * g).mean()) for g in grad])
     return min(1., most / (lr * math.sqrt(float((squares / curvature**2).mean())) + 1e-12))
 
+def _shorten(penalty: Callable, weight: float, z, grad, part, columns: np.ndarray, size: np.ndarray, tables: np.ndarray, lr: float) -> float: # (D, m) gradients of the tables and of the penalty's part; (D,) curvatures of the step and of the tables
+    "Factor that halves the penalty's part of a step as long as it lowers the penalty and what the tables charge."
+    x, g, p = (torch.as_tensor(v)[columns] for v in (z, grad, part))
+    rate = torch.as_tensor(lr / np.maximum(size[columns], 1e-300), dtype=x.dtype, device=x.device)[:, None]
+    x, p, whole = x.addcmul_(rate, g, value=-1), p.mul_(rate), torch.as_tensor(z).clone()
+    price = sum(float(h) * float(v @ v) for h, v in zip(tables[columns], p)) / (2 * lr)
+    def cost(a: float) -> float:
+        whole[columns] = torch.sub(x, p, alpha=a).clamp_(0, 1)
+        with torch.no_grad(): return weight * float(penalty(whole.T)) + a * a * price
+    a, now = 1., cost(1.)
+    while a > .01 and (after := cost(a / 2)) < now: a, now = a / 2, after
+    return a
+
 # %% ../nbs/06_particles.ipynb #c042
 _OPTIMIZERS = {"sparse-adam": dict(lr=.1, decay=.75, mask=.8), "transport": dict(lr=1.5, decay=1., mask=0.)}
 
@@ -289,8 +302,9 @@ def _epoch(z, grad, targets: list, dims: list, optimizer, lr: float, how: _Setti
             score, g = _penalty_gradient(penalty, z)
             if natural:
                 if not scores: stiff = max(weight, 0.) * _penalty_curvature(penalty, z, g)
-                size = np.where(size > 0, size + stiff, 0)
+                tables, size = size, np.where(size > 0, size + stiff, 0)
                 g = g * _brake(weight * g[touched], size[touched], lr)
+                g = g * _shorten(penalty, weight, z, grad, weight * g, moving, size, tables, lr)
             grad[touched] += weight * g[touched]
             scores.append(score)
         optimizer.step(z, grad, moving, lr, kept, size)

@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -174,11 +175,25 @@ def _say_snapped(lens: Lens, name: str, low, high, inside: np.ndarray) -> None: 
         warnings.warn(f"column {name!r}: the limit {show(limit)} of a region lies inside the bin from {a} to {b}, and bins are taken whole, so that it is read as {show(float(read))}: put a bin edge at {show(limit)} in the schema to have it as it is.", UserWarning, stacklevel=2)
 
 # %% ../nbs/06b_penalties.ipynb #s0221
+def _real(value: Any, what: str) -> float: # what: how a sentence names it
+    "Any kind of number as a plain one."
+    try:
+        if not isinstance(value, (bool, np.bool_, str)): return float(value)
+    except (TypeError, ValueError, RuntimeError): pass
+    raise ValueError(f"{what} is {value!r}, which is not a number: give one; dates count as days since 1970.")
+
+def _limit(lens: Lens, name: str, x: Any) -> float | None:
+    "One end of an interval, in the column's units."
+    if x is None: return None
+    try: return _days(x) if isinstance(x, (str, date, np.datetime64)) and isinstance(getattr(lens.columns[name], "low", None), str) else _real(x, "a limit")
+    except ValueError: raise ValueError(f"column {name!r}: the limit {x!r} of a region cannot be read: give an interval (low, high) in the column's own units, with None for no limit.") from None
+
 def _inside(lens: Lens, name: str, what) -> np.ndarray: # (k,) 0 or 1
     "Which codes of a column a region's line allows."
     j, levels = lens.index(name), getattr(lens.columns[name], "levels", None)
-    if isinstance(what, tuple) and len(what) == 2 and all(x is None or isinstance(x, (int, float, str)) for x in what) and (levels is None or not any(x in levels for x in what if isinstance(x, str))):
-        low, high = ((_days(x) if isinstance(x, str) else x) for x in what)
+    numbers = levels is None or not any(isinstance(x, (str, bool)) for x in levels)      # other levels have no interval between them
+    if isinstance(what, tuple) and len(what) == 2 and numbers:
+        low, high = (_limit(lens, name, x) for x in what)
         x = lens.values(name)
         with np.errstate(invalid="ignore"): out = (x >= (-np.inf if low is None else low)) & (x <= (np.inf if high is None else high))
         _say_snapped(lens, name, low, high, out)
@@ -186,7 +201,7 @@ def _inside(lens: Lens, name: str, what) -> np.ndarray: # (k,) 0 or 1
         wanted = list(what) if isinstance(what, (list, set, tuple)) else [what]
         known = list(levels) if levels is not None else list(lens.values(name))
         for x in wanted:
-            if x not in known: raise ValueError(f"column {name!r} has no level {x!r}; use one of its levels, or an interval (low, high) for numbers.")
+            if x not in known: raise ValueError(f"column {name!r} has no level {x!r}; use {', '.join(map(repr, levels[:9])) if levels is not None else 'an interval (low, high)'}.")
         out = np.array([x in wanted for x in known] + [False] * (lens.shape[j] - len(known)))
     if not out.any(): raise ValueError(f"nothing in column {name!r} lies in {what!r}: no bin has its middle there; widen it.")
     return out.astype(float)
@@ -211,16 +226,23 @@ View.region, View.present = _region, _present
 class Wish:
     "What can be added to the loss: a weighted function of a view, which can be added to others and multiplied by a number."
     weight: float; name: str; __call__: Callable[..., torch.Tensor]
+    adds = True # whether it can be part of a sum
 
-    def _check_weight(self, least: float = -np.inf) -> None:
-        if isinstance(self.weight, bool) or not isinstance(self.weight, (int, float)) or not max(least, -1e12) <= self.weight <= 1e12:
-            raise ValueError(f"the weight {self.weight!r} of {self.label()} is not a number between {max(least, -1e12):g} and 1e12.")
+    def _check(self, least: float = -1e12, **numbers: Any) -> None:
+        "Plain numbers in the fields, or a sentence."
+        for field, value in (("weight", self.weight), *numbers.items()): object.__setattr__(self, field, _real(value, f"{field} of {self.name or type(self).__name__}"))
+        if not least <= self.weight <= 1e12: raise ValueError(f"the weight {self.weight!r} of {self.label()} is not a number between {least:g} and 1e12.")
 
+    def unmet(self, view: View, before: View) -> str: # the rows, and the particles at the start
+        "A sentence when the rows do not have what was asked, or nothing."
+        return ""
     def label(self) -> str: return f"the penalty {self.name!r}" if self.name else "a penalty"
     def __rmul__(self, factor: float) -> Any: return replace(self, weight=factor * self.weight)  # type: ignore[type-var]
     __mul__ = __rmul__
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, Wish): return NotImplemented
+        for w in (self, other):
+            if not w.adds: raise ValueError(f"{w.label()} cannot be part of a sum, in which it would no longer have to be met: give penalties side by side, in a tuple.")
         return Penalty(lambda view: self(view) + other(view), 1., f"{self.name or 'a wish'} + {other.name or 'a wish'}")
     def __radd__(self, other: Any) -> Any: return self if isinstance(other, int) and other == 0 else NotImplemented  # for sum()
 
@@ -235,9 +257,16 @@ class Penalty(Wish):
 
     def __post_init__(self):
         if not callable(self.fn): raise ValueError(f"a penalty needs a function of the view, not {self.fn!r}.")
-        self._check_weight()
+        self._check(**({} if self.limit is None else dict(limit=self.limit)))
+        if self.limit is not None and not math.isfinite(self.limit): raise ValueError(f"limit={self.limit} of {self.label()} is not finite: give the value that is good enough, or None.")
 
     def __call__(self, view: View) -> torch.Tensor: return self.weight * self.fn(view)
+
+    def unmet(self, view: View, before: View) -> str:
+        if self.limit is None: return ""
+        now, then = (float(self.fn(v)) for v in (view, before))
+        beyond = (now - self.limit) * math.copysign(1, self.weight)
+        return f"{self.label()} is {now:.4g}, and its limit {self.limit:g} is not reached: loosen it, or what stands against it." if beyond > .02 * max(abs(self.limit), abs(then - self.limit)) else ""
 
 # %% ../nbs/06b_penalties.ipynb #c032
 def as_penalty(what: Any) -> Wish:
@@ -255,24 +284,27 @@ def _ask(function: Callable, rows: Any, said: str) -> Any: # value of the functi
 
 # %% ../nbs/06b_penalties.ipynb #s0350
 def check_penalty(penalty: Wish, lens: Lens) -> None:
-    "Raise one sentence unless the penalty gives one finite, differentiable number on 64 random particles."
-    z, said = torch.rand(64, lens.embedding.dim, requires_grad=True), f"penalties holds {penalty.label()}, which"
+    "Raise one sentence unless the penalty gives one finite, differentiable number on random particles, of any number."
+    said, z = f"penalties holds {penalty.label()}, which", torch.empty(0)
     plain: Callable = penalty.fn if isinstance(penalty, Penalty) else penalty
-    try: value = plain(lens(z))
-    except Exception as error: raise ValueError(f"{said} fails on 64 random particles ({error!r}): mend it first.") from None
+    for m in (64, 96):
+        z = torch.rand(m, lens.embedding.dim, requires_grad=True)
+        try: value = plain(lens(z))
+        except Exception as error: raise ValueError(f"{said} fails on {m} random particles ({error!r}): mend it first{', for any number of them' * (m > 64)}.") from None
     _ask(plain, lens(z[:1]), said)
-    if not (isinstance(value, torch.Tensor) and value.numel() == 1 and value.requires_grad and bool(torch.isfinite(value).all())):
+    if not (isinstance(value, torch.Tensor) and value.numel() == 1 and value.requires_grad and value.device == z.device and value.is_floating_point() and bool(torch.isfinite(value).all())):
         gives = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) and value.numel() != 1 else repr(value)
-        raise ValueError(f"{said} gives {gives}: it must give one finite, differentiable number (a torch tensor).")
+        raise ValueError(f"{said} gives {gives}: it must give one finite, real, differentiable number (a torch tensor, on the particles' device).")
     grad, = torch.autograd.grad(value.sum(), z, allow_unused=True)
     if grad is None: raise ValueError(f"{said} does not depend on the particles: use its argument.")
     if not torch.isfinite((penalty.weight * grad).square().sum()): raise ValueError(f"{said} has a gradient that is not finite: smooth it where it has a kink or a pole, or lower its weight.")
-    if not grad.any() and value.item() != 0: raise ValueError(f"{said} is {value.item():.4g} with no slope anywhere: use smooth torch operations instead of rounding and comparing, such as above(x, threshold, width).")
+    remedy = "use smooth torch operations instead of rounding and comparing, such as above(x, threshold, width)" if isinstance(penalty, Penalty) else "its statistic is the same whatever the particles are; correct its threshold, region or value"
+    if not grad.any() and value.item() != 0: raise ValueError(f"{said} is {value.item():.4g} with no slope anywhere: {remedy}.")
 
 # %% ../nbs/06b_penalties.ipynb #c035
 class Statistic:
     "A function of the mean of row features that lie between 0 and 1."
-    touches: dict | None = None # how many features one record can change, squared and summed: {"replace": .., "add-remove": ..}; None: all of them
+    touches: int | None = None # how many features a row can have at once, their squares summed; None: all of them
     needs_total = True # whether the number of rows is needed beside the sums
 
     def features(self, view: View) -> torch.Tensor: raise NotImplementedError # (m, q) between 0 and 1
@@ -296,6 +328,7 @@ class Statistic:
 class Share(Statistic):
     "The share of rows in a region."
     region: Mapping # column -> interval (low, high), list of levels, or level
+    touches = 1
     def features(self, view): return view.region(self.region)[:, None]
     def names(self): return tuple(self.region)
 
@@ -304,7 +337,7 @@ class Rate(Statistic):
     "The share of a region among the rows of another one."
     of: Mapping    # the region that is counted
     given: Mapping # among these rows
-    touches, needs_total = {"replace": 2, "add-remove": 1}, False
+    touches, needs_total = 1, False
     def features(self, view):
         inside = view.region(self.given)
         both = inside * view.region(self.of)
@@ -375,6 +408,7 @@ class Difference(Statistic):
     "One statistic minus another."
     a: Statistic # the first
     b: Statistic # is subtracted from it
+    touches = property(lambda self: self.a.touches + self.b.touches if self.a.touches and self.b.touches else None)
     needs_total = property(lambda self: self.a.needs_total or self.b.needs_total)
     def features(self, view): return torch.cat([self.a.features(view), self.b.features(view)], 1)
     def fraction(self, lens):
@@ -396,15 +430,16 @@ class Bound(Wish):
     statistic: Statistic
     low: float = -np.inf   # not below this
     high: float = np.inf   # nor above this
-    weight: float = 1.     # lambda
+    weight: float = 1.     # lambda in the descent, if another penalty asks for one; the bound is met whatever it is
     slack: float = .002    # good enough, as a part of the statistic's range
     name: str = ""         # for messages
+    adds = False
 
     def __post_init__(self):
         if not isinstance(self.statistic, Statistic): raise ValueError(f"a bound needs a statistic such as Mean or Rate, not {self.statistic!r}.")
+        self._check(0., low=self.low, high=self.high, slack=self.slack)
         if not self.low <= self.high: raise ValueError(f"nothing lies between low={self.low} and high={self.high}, as the bound on {self.statistic} asks: give low <= high.")
         if not self.slack >= 0: raise ValueError(f"slack={self.slack!r} of {self.label()} is not a number of at least 0.")
-        self._check_weight(least=0.)
 
     def label(self) -> str:
         asks = f"= {self.low:g}" if self.low == self.high else ", ".join([f">= {self.low:g}"] * (self.low > -np.inf) + [f"<= {self.high:g}"] * (self.high < np.inf))
@@ -453,9 +488,15 @@ class Avoid(Wish):
     floor: float = 1e-4   # below the line
     name: str = ""        # for messages
 
-    def __post_init__(self): self._check_weight()
+    def __post_init__(self):
+        if not isinstance(self.statistic, Statistic): raise ValueError(f"avoid needs a statistic such as Mean or Rate, not {self.statistic!r}.")
+        self._check(value=self.value, scale=self.scale, floor=self.floor)
+        if not (math.isfinite(self.value) and 0 < self.scale < np.inf and 0 < self.floor < np.inf): raise ValueError(f"{self.label()} has scale={self.scale:g} and floor={self.floor:g}: all three must be finite, the last two positive.")
     def label(self) -> str: return f"the wish to avoid {self.value:.4g} for {repr(self.name) if self.name else self.statistic}"
     def __call__(self, view: View) -> torch.Tensor: return self.weight * self.scale / (self.floor + (self.statistic(view) - self.value)**2)
+    def unmet(self, view: View, before: View) -> str:
+        gap, near = abs(float(self.statistic(view)) - self.value), math.sqrt(self.floor)
+        return f"{self.label()} is not met: the rows have it within {gap:.2g}, nearer than {near:g}; give it more weight, or loosen what stands against it." if gap < near else ""
     def kept(self, reached: float, lens: Lens) -> Bound: # the statistic after the descent
         "Not nearer to the value than the descent has come, on the same side."
         low, high = self.statistic.limits(lens)

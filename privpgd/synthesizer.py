@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['TRANSPORT', 'PRESETS', 'PENALTY_DESCENT', 'SAMPLING', 'CHUNK', 'FORMAT', 'Preset', 'check_arguments', 'requirements',
-           'default_workload', 'private_part', 'public_tables', 'public_part', 'Generated', 'has_settled',
+           'default_workload', 'private_part', 'public_tables', 'public_part', 'Generated', 'has_settled', 'Watch',
            'public_values', 'generate', 'PrivPGD', 'fit_model', 'sample_chunks', 'sample_rows', 'save_model',
            'load_model']
 
@@ -38,7 +38,7 @@ from .particles import descend
 from .plan import check_memory, plan
 from .privacy import Budget, Ledger
 from .projection import project, total_of
-from .schema import Schema
+from .schema import Datetime, Schema
 from .selection import SELECTORS, Round, select_and_measure
 from .sources import count_rows, kind_of, rows_known, to_kind, write_rows
 
@@ -168,9 +168,24 @@ def _descent_options(choices, epochs, wants) -> dict:
     return options | ({"penalty": wants.penalty, "penalty_weight": 1.0} if wants.penalties else {})
 
 def has_settled(history: list, first: float, tolerance: float = 0.1) -> bool: # dicts of the epochs, the penalty at the start
-    "Whether the last epoch has lowered the penalty by less than this share of its whole fall."
+    "Whether the last epoch has changed the penalty by less than this share of its whole fall."
     score = [first, *(h["penalty"] for h in history)]
-    return len(score) > 2 and score[-2] - score[-1] <= tolerance * max(first - min(score), 0)
+    return len(score) > 2 and abs(score[-2] - score[-1]) <= tolerance * (first - min(score))
+
+class Watch:
+    "Keeps the best cloud of a descent, and says when the penalty has settled."
+    def __init__(self, penalty: Any, start: Any, history: list, batches: int = 1, stops: bool = True): # function of the particles, (m, D) particles, dicts of the epochs, batches of an epoch, whether it may end the descent
+        self.penalty, self.history, self.batches, self.stops, self.best = penalty, history, batches, stops, ((True, np.inf), start)
+        self.first = self.value(start)
+
+    def value(self, z: Any) -> float:
+        with torch.no_grad(): return float(self.penalty(torch.as_tensor(z)))
+
+    def __call__(self, epoch: int, z: np.ndarray) -> bool:
+        now = self.value(z)
+        rank = (True, now) if now > self.first else (False, self.batches * now + self.history[-1]["loss"])  # every batch has the whole penalty and a part of the tables
+        if rank < self.best[0]: self.best = rank, np.array(z)
+        return self.stops and has_settled(self.history, self.first)
 
 # %% ../nbs/09_synthesizer.ipynb #c030
 def _plain_values(series: pd.Series) -> np.ndarray:
@@ -183,6 +198,15 @@ def _plain_values(series: pd.Series) -> np.ndarray:
     nothing: Any = None
     return np.where(gone, nothing, series.astype(object).to_numpy(object))
 
+def _as_values(series: pd.Series, column: Any) -> np.ndarray:
+    "Public numbers or dates as an array; those that come as Python objects or text are read as the schema reads them."
+    values = _plain_values(series)
+    if values.dtype != object: return values
+    gone, date = series.isna().to_numpy(bool), isinstance(column, Datetime)
+    out = np.full(len(series), "NaT", "datetime64[us]") if date else np.full(len(series), np.nan)
+    out[~gone] = column._numbers(series[~gone]).view("datetime64[us]" if date else float)
+    return out
+
 def public_values(frame: Any, names: tuple) -> dict: # name -> pandas Series
     "The values of public columns, from any table in memory."
     table = nw.from_native(frame, eager_only=True)
@@ -191,9 +215,22 @@ def public_values(frame: Any, names: tuple) -> dict: # name -> pandas Series
 def _place(codes: np.ndarray, schema: Schema, wants: Requirements, seed: int) -> dict:
     "Values inside the bins for the columns of rules, and the public values themselves."
     rng, fixed = np.random.default_rng(seed), {}
-    if wants.held: fixed = {n: _plain_values(v) for n, v in public_values(wants.source, wants.held).items() if not hasattr(schema[n], "levels")}
+    if wants.held: fixed = {n: _as_values(v, schema[n]) for n, v in public_values(wants.source, wants.held).items() if not hasattr(schema[n], "levels")}
     draw = lambda cells, names, turn: [_plain_values(schema[n].decode(cells[:, a], seed=rng)) for a, n in enumerate(names)]
     return place_rows(codes, wants.groups, wants.lens, draw, fixed) | fixed
+
+# %% ../nbs/09_synthesizer.ipynb #h0302
+def _check_start(start: Any, wants: Requirements) -> None: # (m, D) particles, or the name of a start
+    "Raise a sentence that names a penalty which is not finite where the descent starts."
+    for p in wants.penalties if not isinstance(start, str) else ():
+        with torch.no_grad(): value = float(p(wants.lens(torch.as_tensor(start))))
+        if not np.isfinite(value): raise ValueError(f"{p.label()} is {value} at the particles that the measurements give: bound it, such as by a clamp before a logarithm or a root.")
+
+def _say_missed(codes: np.ndarray, before: np.ndarray, wants: Requirements) -> None: # (m, d) codes, (m, D) particles
+    "A warning for every limit that the rows do not reach, and for every value that they do not avoid."
+    rows, then = (wants.lens(torch.as_tensor(z)) for z in (wants.lens.embedding.embed(codes), before))
+    with torch.no_grad(): said = [p.unmet(rows, then) for p in wants.penalties]
+    for words in filter(None, said): warnings.warn(words, UserWarning, stacklevel=3)
 
 # %% ../nbs/09_synthesizer.ipynb #c031
 def generate(
@@ -220,11 +257,13 @@ def generate(
         warnings.warn(f"No measured marginal has {', '.join(bare)}: such columns come out uniform, unless a penalty or a rule shapes them; measure them, too.", UserWarning, stacklevel=2)
     tables, start = _tables_and_start(facts, schema, choices, m, embedding, first, verbose, wants)
     options = _descent_options(choices, epochs, wants)
-    level = float(wants.penalty(torch.as_tensor(start))) if wants.descends and not isinstance(start, str) else 0.0
-    stop = (lambda epoch, z: has_settled(history, level)) if wants.descends and epochs is None and not choices.descent["epochs"] else None
+    _check_start(start, wants)
+    watch = Watch(wants.penalty, start, history, -(-len(tables) // options["batch_size"]), stops=epochs is None) if wants.descends and options["epochs"] and not choices.descent["epochs"] else None
     particles = descend(tables, schema, m, start=start, **options, embedding=embedding, seed=second, device=device,
-                        verbose=verbose and options["epochs"] > 0, history=history, callback=stop)
+                        verbose=verbose and options["epochs"] > 0, history=history, callback=watch)
+    if watch: particles = watch.best[1]
     codes = finalize(particles, tables, schema, wants, choices.refinement, seed=third, history=history, verbose=verbose)
+    _say_missed(codes, particles if isinstance(start, str) else start, wants)
     if choices.refinement is not None or wants.groups or wants.public: particles = embedding.embed(codes)
     return Generated(tables, particles, codes, history, _place(codes, schema, wants, fourth))
 
@@ -308,6 +347,8 @@ def fit_model(
 ) -> PrivPGD:
     "Check everything, show the plan, spend the budget once, then post-process."
     budget = check_arguments(model, schema)
+    if (lost := getattr(model, "wishes_", [])) and not (model.penalties or model.constraints):
+        warnings.warn(f"The last fit of this model had {', '.join(lost)}, and this one has no penalties and no constraints (they are not saved): give them again with set_params.", UserWarning, stacklevel=3)
     schema_ = schema.with_dtypes(frame)
     wants = requirements(model, schema_)
     workload = private_part(default_workload(schema, model.preset) if model.select is None else model.select, schema, wants)

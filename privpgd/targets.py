@@ -25,6 +25,12 @@ __all__ = ['GRID', 'row_integers', 'check_features', 'moves_of', 'target_sigma',
 # %% ../nbs/07b_targets.ipynb #c006
 GRID = 2**12  # features are rounded to multiples of 1 / GRID
 
+def _within(v: np.ndarray, touches: int | None) -> np.ndarray: # (n, q) integers
+    "Rows whose squares add up to more than they may, shortened."
+    if touches is None: return v
+    size, most = np.square(v).sum(1, keepdims=True), touches * GRID**2
+    return np.where(size > most, np.floor(v * np.sqrt(most / np.maximum(size, 1))).astype(np.int64), v)
+
 def row_integers(codes: np.ndarray,    # (n, d) integer codes
                  statistic: Statistic, # what is measured
                  lens: Lens,           # public facts about the columns
@@ -35,16 +41,20 @@ def row_integers(codes: np.ndarray,    # (n, d) integer codes
     with torch.no_grad():
         for a in range(0, len(codes), block):
             z = torch.as_tensor(lens.embedding.embed(codes[a:a + block]), dtype=torch.float64)
-            out.append(np.rint(GRID * statistic.features(lens(z)).nan_to_num(0.).clamp(0, 1).numpy()).astype(np.int64))
+            f = statistic.features(lens(z)).nan_to_num(0.).clamp(0, 1).numpy()
+            out.append(_within(np.rint(GRID * f).astype(np.int64), statistic.touches))
     return np.concatenate(out)
 
 # %% ../nbs/07b_targets.ipynb #c009
 def check_features(statistic: Statistic, lens: Lens) -> int: # number of features
-    "Raise a sentence unless the features of a row depend on that row alone."
-    rng = np.random.default_rng(0)
+    "Raise a sentence unless the features of a row depend on that row alone, and are as few as it promises."
+    rng, name, most = np.random.default_rng(0), type(statistic).__name__, statistic.touches
+    if most is not None and (not isinstance(most, int) or most < 1): raise ValueError(f"touches={most!r} of {name} is not a whole number of at least 1: give the largest sum of squares of a row's features, or None.")
     codes = np.stack([rng.integers(0, k, 64) for k in lens.shape], axis=1)
     together, apart = row_integers(codes, statistic, lens), np.concatenate([row_integers(codes[i:i + 1], statistic, lens) for i in range(64)])
-    if together.shape != apart.shape or abs(together - apart).max() > 1: raise ValueError(f"the features of {type(statistic).__name__} differ when rows are read one by one, so that one record would move them all: compute each row's features from that row alone.")
+    if together.shape != apart.shape or abs(together - apart).max() > 1: raise ValueError(f"the features of {name} differ when rows are read one by one, so that one record would move them all: compute each row's features from that row alone.")
+    with torch.no_grad(): size = statistic.features(lens(torch.as_tensor(lens.embedding.embed(codes)))).nan_to_num(0.).clamp(0, 1).square().sum(1).max()
+    if most is not None and size > most + 1e-3: raise ValueError(f"touches={most} of {name} is too small: the squares of a row's features add up to {float(size):.3g}; correct it, or leave it at None.")
     return together.shape[1]
 
 # %% ../nbs/07b_targets.ipynb #c012
@@ -53,11 +63,9 @@ def moves_of(statistic: Statistic, # what is measured
              neighbors: str = "replace", # or "add-remove"
              ) -> int:
     "The squared sensitivity of a statistic's sums, in units of the grid."
-    if statistic.touches: return int(statistic.touches[neighbors])
-    if hasattr(statistic, "a") and hasattr(statistic, "b") and isinstance(statistic.a, Statistic):  # a difference: both parts, one counter
-        parts = [p for s in (statistic.a, statistic.b) for p in [moves_of(s, lens, neighbors) - (neighbors == "add-remove" and s.needs_total)]]
-        return sum(parts) + (neighbors == "add-remove" and statistic.needs_total)
-    return check_features(statistic, lens) + (neighbors == "add-remove" and statistic.needs_total)
+    q = check_features(statistic, lens)
+    most = min(statistic.touches or q, q)
+    return min(2 * most, q) if neighbors == "replace" else most + statistic.needs_total
 
 # %% ../nbs/07b_targets.ipynb #c018
 def _entry(statistic: Statistic, moves: int, sigma: float, cells: int, seeded: bool) -> Entry:
@@ -116,7 +124,6 @@ def measure_statistic(
     if not isinstance(statistic, Statistic): raise ValueError(f"statistic={statistic!r} is not a statistic: use Share, Rate, Mean, Correlation, Threshold or Difference.")
     if not isinstance(budget, Budget): raise ValueError(f"budget={budget!r} is not a Budget: give Budget(epsilon=…, delta=…) or Budget(rho=…).")
     account, lens = _open_ledger(budget, ledger, neighbors, seed is not None), Lens(schema, Embedding(schema, line=line))
-    check_features(statistic, lens)
     moves, counted = moves_of(statistic, lens, neighbors), neighbors == "add-remove" and statistic.needs_total
     sigma, generator = target_sigma(budget, moves), _generator(seed, account, call=2)
     if seed is not None and sigma > 2**20: raise ValueError(f"the noise of {sigma / GRID:.3g} rows is too wide for a seeded draw: give more budget, or seed=None.")
