@@ -262,13 +262,12 @@ def advise(
 # %% ../nbs/08b_plan.ipynb #c044
 def _problem(schema: Any, preset: str, select: Any, limit: int | None, **sizes: Any) -> str | None:  # sizes: n_particles and n, as in `memory_needed`
     "Why a release cannot be carried out, or None; the selectors that it names would fit."
-    size = dict(zip(schema.names, map(int, schema.shape)))
+    needed, size = memory_needed(schema, preset=preset, select=select, **sizes), dict(zip(schema.names, map(int, schema.shape)))
     big = [tuple(sorted(size, key=lambda name: -size[name])[:2])] if isinstance(select, str) else [columns for columns, _, _ in planned_marginals(schema, preset, select)]
     cells, columns = max((math.prod(size[name] for name in columns), columns) for columns in big)
     if cells > CELL_LIMIT:
         return (f"The marginal of {', '.join(map(repr, columns))} has {cells:,} cells, more than {CELL_LIMIT:,}: "
                 "use fewer bins, merge levels, or drop the column.")
-    needed = memory_needed(schema, preset=preset, select=select, **sizes)
     if memory_problem("The plan", needed, limit, "") is None: return None
     helps = [] if isinstance(select, str) else [repr(s) for s in ("aim", "mst") if _problem(schema, preset, s, limit, **sizes) is None]
     return memory_problem("The plan", needed, limit, f"use fewer bins, or let select={' or '.join(helps)} choose some marginals" if helps else "use fewer bins, merge levels, or drop columns")
