@@ -374,7 +374,7 @@ def evaluate(
     if sampled := {name: (len(codes), rows) for name, (codes, rows) in held.items() if len(codes) < rows}:
         errors.attrs["sampled"] = sampled
         warnings.warn("; ".join(f"{name} has {rows:,} rows, {kept:,} of them, drawn uniformly, are held" for name, (kept, rows) in sampled.items())
-                      + ": the queries, and downstream, tv_3way and dcr_share where they are asked for, rest on these; all other errors are of all rows.", stacklevel=2)
+                      + ": the queries are drawn from the real rows held, and answered on all rows; downstream, tv_3way and dcr_share, where they are asked for, rest on the rows held; all other errors are of all rows.", stacklevel=2)
     return errors
 
 # %% ../nbs/10_metrics.ipynb #c079

@@ -260,16 +260,17 @@ def advise(
     return (*_column_advice(schema, lines, n), *_row_advice(n, epsilon, delta, pairs))
 
 # %% ../nbs/08b_plan.ipynb #c044
-def _problem(schema: Any, preset: str, select: Any, needed: int, limit: int | None) -> str | None:
-    "Why a release cannot be carried out, or None."
-    size = dict(zip(schema.names, map(int, schema.shape)))
+def _problem(schema: Any, preset: str, select: Any, limit: int | None, **sizes: Any) -> str | None:  # sizes: n_particles and n, as in `memory_needed`
+    "Why a release cannot be carried out, or None; the selectors that it names would fit."
+    needed, size = memory_needed(schema, preset=preset, select=select, **sizes), dict(zip(schema.names, map(int, schema.shape)))
     big = [tuple(sorted(size, key=lambda name: -size[name])[:2])] if isinstance(select, str) else [columns for columns, _, _ in planned_marginals(schema, preset, select)]
     cells, columns = max((math.prod(size[name] for name in columns), columns) for columns in big)
     if cells > CELL_LIMIT:
         return (f"The marginal of {', '.join(map(repr, columns))} has {cells:,} cells, more than {CELL_LIMIT:,}: "
                 "use fewer bins, merge levels, or drop the column.")
-    helpless = isinstance(select, str) or 8 * _all_cells(list(size.values())) > 0.8 * (limit or math.inf)  # a selector counts all pairs
-    return memory_problem("The plan", needed, limit, "use fewer bins, merge levels, or drop columns" if helpless else "use fewer bins, or let select='aim' or 'mst' choose some marginals")
+    if memory_problem("The plan", needed, limit, "") is None: return None
+    helps = [] if isinstance(select, str) else [repr(s) for s in ("aim", "mst") if _problem(schema, preset, s, limit, **sizes) is None]
+    return memory_problem("The plan", needed, limit, f"use fewer bins, or let select={' or '.join(helps)} choose some marginals" if helps else "use fewer bins, merge levels, or drop columns")
 
 def check_memory(
     schema: Any,  # the public facts
@@ -280,9 +281,8 @@ def check_memory(
     memory: int | None = None,  # bytes that may be used; None for this machine's
 ) -> int:  # bytes needed
     "Refuse a release that does not fit, with advice, before a row is read."
-    needed = memory_needed(schema, preset=preset, select=select, n_particles=n_particles)
-    if problem := _problem(schema, preset, select, needed, memory_limit() if memory is None else memory): raise ValueError(problem)
-    return needed
+    if problem := _problem(schema, preset, select, memory_limit() if memory is None else memory, n_particles=n_particles): raise ValueError(problem)
+    return memory_needed(schema, preset=preset, select=select, n_particles=n_particles)
 
 # %% ../nbs/08b_plan.ipynb #c047
 @dataclass(frozen=True, repr=False)
@@ -397,10 +397,11 @@ def plan(
 ) -> Plan:
     "Work out a release from public facts; nothing is read and nothing is spent."
     budget = Budget(epsilon=epsilon, delta=delta)
+    if n == 0 and not isinstance(n, bool): raise ValueError("The table is empty: a release needs at least two rows.")
     if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2): raise ValueError(f"n={n!r} is not a number of rows: give a whole number of at least 2.")
     n, sizes = None if n is None else int(n), [int(k) for k in schema.shape]
     lines = _lines(schema, n, budget, preset, select, neighbors)
     needed, seconds = memory_needed(schema, preset=preset, select=select, n_particles=n_particles, n=n), _seconds(sizes, lines, n or 0, n_particles, preset, select, epochs)
     if n is None: del seconds["count"]
     return Plan(n, len(sizes), float(epsilon), float(delta), neighbors, preset, lines, needed, seconds, advise(schema, lines, n, float(epsilon), float(delta)) if n else (),
-                _problem(schema, preset, select, needed, memory_limit() if memory is None else memory))
+                _problem(schema, preset, select, memory_limit() if memory is None else memory, n_particles=n_particles, n=n))

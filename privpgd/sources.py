@@ -123,13 +123,13 @@ def _folder_columns(file: Path, root: Path) -> dict[str, str | None]:
 def _find(source: Any) -> dict[Path, dict[str, str | None]]:
     "The files of a source, each of a kind that can be read, with the columns that their folders name."
     files: dict[Path, dict[str, str | None]] = {}
-    seen: set[Path] = set()
+    seen: set[tuple[int, int]] = set()  # device and number on it: the same for all links to a file
     paths = source.paths if isinstance(source, Files) else source
     for root, found in map(_expand, map(os.fspath, [paths] if _is_path(paths) else paths)):
         for file in found:
             if _format(file) is None: raise SourceError(f"{file} is not named like a file that can be read: use .parquet, .csv or .csv.gz.")
-            if file.resolve() in seen: raise SourceError(f"{file} is named twice, so its rows would be counted twice: name each file once (mind folders, globs and links that overlap).")
-            seen.add(file.resolve())
+            if (place := ((at := file.stat()).st_dev, at.st_ino)) in seen: raise SourceError(f"{file} is named twice, so its rows would be counted twice: name each file once (mind folders, globs and links that overlap).")
+            seen.add(place)
             files[file] = _folder_columns(file, root)
     return files
 
@@ -241,7 +241,8 @@ def _from_csv(path: Path, schema: Schema, size: int, names: list[str]) -> Iterat
                                     null_values=sorted(_GONE - levels), strings_can_be_null=True,
                                     true_values=["1", "1.0", "True", "TRUE", "true"], false_values=["0", "0.0", "False", "FALSE", "false"])
     parse = pa_csv.ParseOptions(delimiter=_csv_head(path)[1], newlines_in_values=True)
-    with pa_csv.open_csv(path, pa_csv.ReadOptions(block_size=2**23), parse, convert) as reader:
+    packed = "gzip" if path.name.lower().endswith(".gz") else None
+    with pa.input_stream(path, compression=packed) as file, pa_csv.open_csv(file, pa_csv.ReadOptions(block_size=2**23), parse, convert) as reader:
         yield from _regroup(reader, size)
 
 # %% ../nbs/01b_sources.ipynb #c029
@@ -388,9 +389,10 @@ class Part:
     clipped: dict = field(default_factory=dict)  # column name -> [clipped, values]
     error: str | None = None  # the first complaint about the data
 
-def _add_pieces(pieces: Iterable[tuple[str, Any]], schema: Schema, make: Callable[[], Any]) -> Part:
-    "Encode pieces and add them up."
+def _add_pieces(pieces: Iterable[tuple[str, Any]], schema: Schema, make: Callable[[], Any], place: int = 0) -> Part:  # place: the number of the partition
+    "Encode pieces and add them up; what has a `place` is told it."
     part = Part(make())
+    if hasattr(part.result, "place"): part.result.place = place
     token = _tally.set(part.clipped)
     try:
         for where, piece in pieces:
@@ -430,7 +432,7 @@ def _fold_dask(source: Any, schema: Schema, make: Callable[[], Any], verbose: bo
 def _add_partition(partition: pd.DataFrame, schema: str, make: Callable[[], Any], number: int = 0, topic: str | None = None) -> Part:
     "Add up one partition; the schema travels as JSON."
     facts = Schema.from_json(schema)
-    part = _add_pieces((("", piece) for piece in _from_memory(partition, piece_rows(len(facts)))), facts, make)
+    part = _add_pieces((("", piece) for piece in _from_memory(partition, piece_rows(len(facts)))), facts, make, number)
     if topic:
         with contextlib.suppress(ImportError, ValueError):  # not on a cluster: the bar sees the task itself
             from distributed import get_worker
@@ -475,8 +477,9 @@ def _fold_spark(source: Any, schema: Schema, make: Callable[[], Any], verbose: b
     text, names, size = schema.to_json(), schema.names, piece_rows(len(schema))
 
     def count(batches):
+        from pyspark import TaskContext
         pieces = (("", piece) for piece in _regroup(map(_as_shown, batches), size))
-        yield pa.RecordBatch.from_pydict({"part": [cloudpickle.dumps(_add_pieces(pieces, Schema.from_json(text), make))]})
+        yield pa.RecordBatch.from_pydict({"part": [cloudpickle.dumps(_add_pieces(pieces, Schema.from_json(text), make, TaskContext.get().partitionId()))]})
 
     def join(a, b): return cloudpickle.dumps(_sum_parts([cloudpickle.loads(a), cloudpickle.loads(b)]))
 
@@ -516,6 +519,13 @@ def _spark_bar(source: Any, verbose: bool) -> Iterator[None]:
 
 
 # %% ../nbs/01b_sources.ipynb #c057
+_TOLD = {r" \(\d+ of \d+\)": "", r"holds the (level|text) .* that (its schema|is not a date)": r"holds a \1 that \2", r"(has levels that are (?:text|numbers) but holds) .*: (convert the column)": r"\1 something else: \2"}
+
+def _discreet(complaint: str) -> str:
+    "A complaint about the data without the numbers and the value in it."
+    for told, kept in _TOLD.items(): complaint = re.sub(told, kept, complaint, flags=re.S)
+    return complaint
+
 _CLUSTERS = {"dask": _fold_dask, "pyspark": _fold_spark}
 
 def fold(
@@ -524,16 +534,16 @@ def fold(
     make: Callable[[], Any],  # makes an empty object with add(codes) and merge(other)
     verbose: bool = False,  # a progress bar
     stacklevel: int = 2,  # whose line the warnings name
-    public_n: bool = True,  # False: neither a warning nor an error tells a number of rows or values
+    public_n: bool = True,  # False: neither a warning nor an error tells a value, or a number of rows or values
 ) -> Part:  # result: the filled object; rows: how many
     "Encode a table piece by piece, where it lies, and add the pieces up."
     preview(source, schema)
     kind = kind_of(source)
     if kind in _CLUSTERS:
         try: part = _CLUSTERS[kind](source, schema, make, verbose)
-        except Exception as error: raise _failed(kind, error, "added up") from error
+        except Exception as error: raise _failed(kind, error, "added up") from None  # the traceback of an engine quotes values
     else: part = _add_pieces(pieces_of(source, schema, verbose), schema, make)
-    if part.error: raise SchemaError(part.error if public_n else re.sub(r" \(\d+ of \d+\)", "", part.error))
+    if part.error: raise SchemaError(part.error if public_n else _discreet(part.error))
     if not part.rows: raise SchemaError(_EMPTY)
     for name, (clipped, values) in part.clipped.items():
         if public_n: _warn_clipped(schema[name], clipped, values, stacklevel)
@@ -544,12 +554,15 @@ def fold(
 class _Codes:
     "Codes of rows, gathered: all of them, or those with the smallest random numbers."
     def __init__(self, most: int | None = None, seed: int = 0):
-        self.most, self.seed = most, seed
+        self.most, self.seed, self.place = most, seed, 0  # place: the number of the partition
+        self.seen: dict[int, int] = {}  # fingerprint of a piece -> how often it has come
         self.held: list[tuple[np.ndarray, np.ndarray]] = []  # random numbers, and codes
 
     def add(self, codes: np.ndarray) -> None:
         "Take the rows of an (n, d) array of codes."
-        draw = np.random.default_rng([self.seed, zlib.crc32(codes.tobytes())])
+        piece = zlib.crc32(codes.tobytes())
+        again = self.seen[piece] = self.seen.get(piece, -1) + 1
+        draw = np.random.default_rng([self.seed, self.place, piece, again])
         self.held.append((draw.random(len(codes)), codes))
         self.thin(2)
 
@@ -579,11 +592,20 @@ def sample_codes(
 
 # %% ../nbs/01b_sources.ipynb #c071
 def _arrow(frame: pd.DataFrame, schema: Schema | None = None) -> pa.Table:
-    "A pandas table as an Arrow table; columns that the schema stores as days become dates."
-    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    "A pandas table as an Arrow table, with the types that the schema means and pandas does not have."
+    try: table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    except pa.ArrowException as error: raise SourceError(f"The table cannot be written ({_why(error)}): let each column hold one sort of value.") from None
     for i, name in enumerate(table.column_names):
-        if schema is not None and schema[name].dtype == "datetime64[D]": table = table.set_column(i, name, table[name].cast(pa.date32(), safe=False))
+        kind = table.schema.field(i).type
+        better = _arrow_type(schema[name], kind) if schema is not None and name in schema.names else kind
+        if better != kind: table = table.set_column(i, name, table[name].cast(better, safe=not pa.types.is_date(better)))
     return table
+
+def _arrow_type(column: Column, kind: pa.DataType) -> pa.DataType:
+    "What a column of this Arrow type becomes: days, whole numbers with holes, and a type for nothing but holes."
+    if column.dtype == "datetime64[D]": return pa.date32()
+    if column._natural == "int64" and column.missing and pa.types.is_float64(kind): return pa.int64()
+    return pa.array(column.levels).type if pa.types.is_null(kind) and isinstance(column, _Levelled) else kind
 
 def to_kind(
     frame: pd.DataFrame,  # a synthetic table
@@ -608,56 +630,71 @@ def to_kind(
     return frame
 
 # %% ../nbs/01b_sources.ipynb #c074
-def _write_parquet(chunks: Iterable[pd.DataFrame], path: Path, schema: Schema | None) -> int:
+def _in_arrow(table: Any, schema: Schema | None = None) -> pa.Table:
+    "A table of any kind that `to_kind` makes, in Arrow, without dictionaries: they differ from chunk to chunk."
+    if isinstance(table, pd.DataFrame): table = _arrow(table, schema)
+    if isinstance(table, pa.RecordBatch): table = pa.Table.from_batches([table])
+    if isinstance(table, pa.Table):
+        return table.cast(pa.schema([(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in table.schema]))
+    for way in ("toPandas", "compute", "collect", "to_arrow", "to_arrow_table", "arrow"):  # of pyspark, dask, polars (lazy), polars, duckdb (new, old)
+        if hasattr(table, way): return _in_arrow(getattr(table, way)(), schema)
+    raise SourceError(f"A {type(table).__name__} is not a table that can be written: give pandas, polars, pyarrow, duckdb, dask or pyspark.")
+
+def _alike(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    "The tables with the columns of the first, in its order and of its types."
+    first = None
+    for table in tables:
+        first = first or table.schema
+        if odd := sorted({*first.names} ^ {*table.column_names}): raise SourceError(f"The column {odd[0]!r} is in one of the tables to be written and not in another: give all of them the same columns.")
+        table = table.select(first.names)
+        for a, b in zip(first, table.schema):
+            kinds = _sort_of(a.type), _sort_of(b.type)
+            if kinds[0] != kinds[1] and kinds[1]: raise SourceError(f"Column {a.name!r} holds {kinds[0] or 'nothing'} in the first table to be written and {kinds[1]} in another: give all of them the same types, or a schema.")
+        try: yield table.cast(first)
+        except pa.ArrowInvalid as error: raise SourceError(f"The types of the first table to be written do not hold the values of another ({_why(error)}): give all of them the same types.") from None
+
+# %% ../nbs/01b_sources.ipynb #c074a
+def _write_parquet(tables: Iterable[pa.Table], path: Path) -> int:
     "Write tables to a Parquet file, one after the other; returns the number of rows."
     rows, writer = 0, None
     try:
-        for chunk in chunks:
-            table = _arrow(chunk, schema)
-            table = table.cast(pa.schema([(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in table.schema]))  # dictionaries differ from chunk to chunk
+        for table in tables:
             writer = writer or pq.ParquetWriter(path, table.schema)
             writer.write_table(table)
-            rows += len(chunk)
+            rows += len(table)
     finally:
         if writer: writer.close()
     return rows
 
-def _write_csv(chunks: Iterable[pd.DataFrame], path: Path, packed: bool) -> int:
+def _write_csv(tables: Iterable[pa.Table], path: Path, packed: bool) -> int:
     "Write tables to a CSV file, one after the other; returns the number of rows."
     rows = 0
     with (gzip.open if packed else open)(path, "wt", encoding="utf-8", newline="") as file:
-        for i, chunk in enumerate(chunks):
-            chunk.to_csv(file, index=False, header=i == 0)
-            rows += len(chunk)
+        for i, table in enumerate(tables):
+            table.to_pandas(integer_object_nulls=True).to_csv(file, index=False, header=i == 0)
+            rows += len(table)
     return rows
 
 # %% ../nbs/01b_sources.ipynb #c075
-def _in_pandas(table: Any) -> pd.DataFrame:
-    "A table of any kind that `to_kind` makes, in pandas."
-    if isinstance(table, pd.DataFrame): return table
-    for way in ("toPandas", "compute", "collect", "to_pandas", "df"):  # of pyspark, dask, polars (lazy), polars and pyarrow, duckdb
-        if hasattr(table, way): return _in_pandas(getattr(table, way)())
-    raise SourceError(f"A {type(table).__name__} is not a table that can be written: give pandas, polars, pyarrow, duckdb, dask or pyspark.")
-
 def write_chunks(
-    chunks: Iterable[Any],  # tables of any kind with the same columns, one after the other
+    chunks: Iterable[Any],  # tables of any kind with the same columns in any order, one after the other
     path: str | os.PathLike,  # where they are written, chunk by chunk: half a file after a crash
-    schema: Schema | None = None,  # their schema, which knows what is stored as days (Parquet)
+    schema: Schema | None = None,  # their schema, which knows days, and whole numbers with holes
     name: str | None = None,  # the name whose end says how; None: that of the path
 ) -> int:  # rows written
     "Write tables to a file as they come: Parquet or gzipped CSV when its name ends so, CSV otherwise."
-    frames, name = map(_in_pandas, chunks), name or Path(path).name
-    return _write_parquet(frames, Path(path), schema) if _format(Path(name)) == "parquet" else _write_csv(frames, Path(path), name.lower().endswith(".gz"))
+    tables, name = _alike(_in_arrow(chunk, schema) for chunk in chunks), name or Path(path).name
+    return _write_parquet(tables, Path(path)) if _format(Path(name)) == "parquet" else _write_csv(tables, Path(path), name.lower().endswith(".gz"))
 
 def write_rows(
-    chunks: Iterable[Any],  # tables of any kind with the same columns, one after the other
+    chunks: Iterable[Any],  # tables of any kind with the same columns in any order, one after the other
     path: str | os.PathLike,  # a name that ends in .parquet, .csv or .csv.gz
-    schema: Schema | None = None,  # their schema, which knows what is stored as days (Parquet)
+    schema: Schema | None = None,  # their schema, which knows days, and whole numbers with holes
 ) -> int:  # rows written
     "Write a table in chunks, all of it or nothing: the file appears when it is complete."
     path = Path(path)
     if _format(path) is None: raise SourceError(f"{path} is not named like a file that can be written: use .parquet, .csv or .csv.gz.")
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")  # a name of its own: threads, and containers on one disk, share process ids
     try:
         rows = write_chunks(chunks, part, schema, path.name)
         if not rows: raise SourceError(f"There is no row to write to {path}.")

@@ -14,6 +14,7 @@ import io
 import json
 import os
 import sys
+import uuid
 import warnings
 import zipfile
 import zlib
@@ -417,7 +418,7 @@ def save_model(model: PrivPGD, path) -> None:
     np.savez_compressed(packed, **arrays)
     text = json.dumps(facts, indent=1).encode()
     members = {"model.json": text, "arrays.npz": packed.getvalue(), "digest": _digest(text, packed.getvalue()).encode()}
-    temporary = Path(f"{path}.{os.getpid()}.part")
+    temporary = Path(f"{path}.{uuid.uuid4().hex}.part")  # a name of its own: threads, and containers on one disk, share process ids
     try:
         with zipfile.ZipFile(temporary, "w") as archive:
             for name, content in members.items(): archive.writestr(name, content)
