@@ -55,6 +55,14 @@ def _csv_options(content: bytes, schema: Any) -> dict:
                           na_values={name: sorted(_GONE - set(some)) for name, some in levels.items()})
 
 # %% ../nbs/15_cli.ipynb #c007
+def _check_heading(content: bytes, options: dict) -> None:
+    "Refuse a CSV file with two columns of one name, which pandas would rename."
+    import pandas as pd
+    kept = {key: options[key] for key in ("sep", "encoding", "skipinitialspace", "index_col")}
+    first = pd.read_csv(io.BytesIO(content), header=None, nrows=1, dtype=str, keep_default_na=False, **kept).iloc[0].tolist()
+    twice = [word for i, word in enumerate(first) if word and word in first[:i]]
+    if twice: raise ValueError(f"two columns have the name {twice[0]!r}, rename one of them")
+
 def read_table(path: Any, schema: Any = None):
     "A pandas DataFrame from a CSV or Parquet file (or - for the standard input), read as the schema describes it."
     import pandas as pd
@@ -66,7 +74,8 @@ def read_table(path: Any, schema: Any = None):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # more values than names: columns would be lost
-            frame = pd.read_parquet(io.BytesIO(content)) if parquet else pd.read_csv(io.BytesIO(content), **_csv_options(content, schema))
+            if not parquet: _check_heading(content, options := _csv_options(content, schema))
+            frame = pd.read_parquet(io.BytesIO(content)) if parquet else pd.read_csv(io.BytesIO(content), **options)
     except UnicodeDecodeError: raise ValueError(f"{name} is not written in UTF-8: convert it first, for example with iconv -f latin1 -t utf-8.") from None
     except Exception as error: raise ValueError(f"{name} cannot be read as {'Parquet' if parquet else 'CSV'} ({' '.join(str(error).split())}): check the file.") from None
     if not len(frame): raise ValueError(f"{name} holds no rows: give a table with at least two.")
@@ -305,6 +314,7 @@ def _draft_text(name: str, known: Any, missing: bool, most: int) -> Guess:
     why = f"{len(counts):,} different texts" + (f"; the {most} most frequent are levels, the rest is gathered in 'other'" if other else "")
     alike = next((list(group.index) for _, group in counts.groupby(counts.index.str.strip().str.lower()) if len(group) > 1), [])
     if other is None and counts.min() < 10: why += f"; some are rare, such as {counts.index[-1]!r}: list them only if everybody may know that they exist"
+    if "" in counts: why += "; some are empty texts, shown as '': store them as missing if they mean that nothing is known"
     if alike: why += f"; some differ only in case or spaces, such as {alike[0]!r} and {alike[1]!r}: mend them first"
     if disguise: why += f"; it seems to hold {disguise}"
     return Guess(name, Categorical(name, levels, missing=missing, other=other, source="data"), why)
@@ -401,8 +411,8 @@ def _draft(args: argparse.Namespace) -> tuple[Any, list]:
 # %% ../nbs/15_cli.ipynb #c033
 def _says(column: Any) -> str:
     "Bounds or levels, short."
-    facts = f"{column.low} to {column.high}" if hasattr(column, "low") else " | ".join(map(str, column.levels[:5])) + (" | …" if len(column.levels) > 5 else "")
-    from privpgd.schema import _grid_words
+    from privpgd.schema import _grid_words, _level_words
+    facts = f"{column.low} to {column.high}" if hasattr(column, "low") else " | ".join(map(_level_words, column.levels[:5])) + (" | …" if len(column.levels) > 5 else "")
     if grid := _grid_words(column): facts += f", {grid}"
     return facts + ", missing allowed" * column.missing + ", confirmed" * (column.source == "declared")
 
@@ -421,7 +431,7 @@ def _next_words(args: argparse.Namespace, read: list) -> str:
     file = "schema.json" if args.output == "-" else shlex.quote(args.output)
     data = "data.csv" if str(args.table).endswith(".json") or args.table == "-" else shlex.quote(args.table)
     words = (f'\nA draft, not private yet. For each column: put in what is publicly known, then\nchange its "source" to "declared" in {file}.\n'
-             f"To confirm a column as it is:\n  privpgd schema {file} --declare {shlex.quote(read[0])} -o {file}\n") if read else "\n"
+             f"To confirm a column as it is (several with commas between them):\n  privpgd schema {file} --declare {shlex.quote(read[0])} -o {file}\n") if read else "\n"
     wrote = "" if args.output == "-" else f"\nwrote {file}\n"
     return f"{wrote}{words}next:\n  privpgd plan {data} --schema {file}\n  privpgd synth {data} --schema {file} -o synth.csv"
 
@@ -457,7 +467,8 @@ _WORDS: tuple[tuple[str, Any], ...] = ((r"select='(\w+)' or '(\w+)'", r"--select
           (r"\bn_particles ?= ?", "--particles "), (r"\b(epsilon|delta|epochs|seed)=", r"--\1 "), (r"^(epsilon|delta) = ", r"--\1 "), (r"^n=", "--rows "), (r"^target is ", "--target is "), (r"leave it at None", "leave it out"),
           (r"declare them, or learn them with Schema\.learn", "put public facts in the schema, or confirm these with privpgd schema --declare"), (r"take it out with schema\.select", "take it out with privpgd schema --drop"),
           (r"\b(?:declare|say) (missing|integer)=(True|False)", lambda found: f'set "{found[1]}": {found[2].lower()} in the schema'), (r"add it to levels, or declare other=…", 'add it to "levels" in the schema, or give the column an "other"'),
-          (r"convert (it|the column) with pandas\.to_datetime", r"write \1 like 2024-12-31"), (r"make it plain with \.dt\.\S+", "write it in UTC, without a zone"))
+          (r"convert (it|the column) with pandas\.to_datetime", r"write \1 like 2024-12-31"), (r"make it plain with \.dt\.\S+", "write it in UTC, without a zone"),
+          (r"(About (\d+) bins or levels a column would be sensible)", r"\1 (privpgd schema DATA --bins \2 --levels \2)"), (r"^(--epsilon \S+ must be positive and finite)\.", r"\1: give a number such as 1."))
 
 def in_shell(words: str) -> str:
     "Advice for Python as advice for a terminal."
@@ -603,7 +614,7 @@ def report_command(args: argparse.Namespace) -> None:
     real, test = (None if path is None else open_table(path, model.schema_)[0] for path in (args.real, args.test))
     page = report_html(model, real, test=test, target=args.target, unit=args.unit, **({"title": args.title} if args.title else {}))
     _put(args, args.output, lambda p: write_text(page, p))
-    for sentence in warnings_of(model): talk.say(textwrap.fill(sentence, 80, initial_indent="- ", subsequent_indent="  "))
+    for sentence in warnings_of(model): talk.say(textwrap.fill(in_shell(sentence), 80, initial_indent="- ", subsequent_indent="  "))
     private, words = covered_words(model, real is not None)
     talk.say(textwrap.fill(f"wrote {'the page' if args.output == '-' else args.output}: {words}", 80, subsequent_indent="  "))
     talk.result(files=[args.output], private=private, warnings=warnings_of(model))
@@ -739,6 +750,13 @@ def _command(commands, name: str, run: Callable, help: str, *examples: str) -> a
     parser.set_defaults(run=run)
     return parser
 
+def _number(words: str) -> int:
+    "A whole number, also one written as 1e4."
+    try:
+        if (number := float(words)) == int(number): return int(number)
+    except (ValueError, OverflowError): pass
+    raise argparse.ArgumentTypeError(f"{words!r} is not a whole number: write it as in 10000")
+
 def _budget_options(parser: argparse.ArgumentParser) -> None:
     "The options of what is promised."
     parser.add_argument("--epsilon", type=float, default=2.5, metavar="E", help="privacy budget, smaller is more private (default 2.5)")
@@ -779,7 +797,7 @@ def _first_commands(commands) -> None:
     plan = _command(commands, "plan", plan_command, "how noisy, large and slow a release would be; nothing is spent", "privpgd plan data.csv --schema schema.json --epsilon 1", "privpgd plan --rows 50000 --schema schema.json --select mst")
     plan.add_argument("table", nargs="?", help="CSV or Parquet file; only its number of rows is used")
     _schema_option(plan)
-    plan.add_argument("--rows", type=int, metavar="N", help="number of rows, instead of a file")
+    plan.add_argument("--rows", type=_number, metavar="N", help="number of rows, instead of a file")
     _budget_options(plan); _method_options(plan)
 
 # %% ../nbs/15_cli.ipynb #c053
@@ -792,7 +810,7 @@ def _synth_command(commands) -> None:
     synth.add_argument("-o", "--output", required=True, metavar="FILE", help="CSV or Parquet file to write (replaced if it is there), - for the standard output")
     synth.add_argument("--report", metavar="FILE", help="also write an HTML page about the release; it shows noisy numbers and the facts in the schema, and nothing else of the table")
     synth.add_argument("--save", "--model", dest="save", metavar="FILE", help="also save the model here, to sample or report later without cost")
-    synth.add_argument("-n", "--rows", type=int, metavar="N", help="rows to write (default: as many as the table has, if that is public, and at most one for each particle)")
+    synth.add_argument("-n", "--rows", type=_number, metavar="N", help="rows to write (default: as many as the table has, if that is public, and at most one for each particle)")
     _budget_options(synth); _seed_option(synth); _method_options(synth); _unit_option(synth)
 
 def _saved_commands(commands) -> None:
@@ -800,7 +818,7 @@ def _saved_commands(commands) -> None:
     more = _command(commands, "sample", sample_command, "more rows from a saved model; costs no privacy", "privpgd sample model.privpgd -n 5000 -o more.csv", "privpgd sample model.privpgd -o - | head")
     page = _command(commands, "report", report_command, "an HTML page about a saved model", "privpgd report model.privpgd -o report.html", "privpgd report model.privpgd --real data.csv -o internal.html  # not private")
     for parser in (more, page): parser.add_argument("model", help="file that synth --save wrote")
-    more.add_argument("-n", "--rows", type=int, metavar="N", help="rows to write (default: as synth)")
+    more.add_argument("-n", "--rows", type=_number, metavar="N", help="rows to write (default: as synth)")
     more.add_argument("-o", "--output", required=True, metavar="FILE", help="CSV or Parquet file to write, - for the standard output")
     more.add_argument("--seed", type=int, metavar="N", help="to draw the same rows again")
     page.add_argument("-o", "--output", default="report.html", metavar="FILE", help="where to write (default report.html), - for the standard output")
