@@ -217,7 +217,13 @@ def _column_noise(schema: Any, lines: tuple, n: float) -> dict[str, float]:
     return best
 
 # %% ../nbs/08b_plan.ipynb #c040
-def _row_advice(n: int, epsilon: float, delta: float, pairs: list) -> list[str]:
+def _wide(schema: Any, bins: int) -> str:
+    "The columns with more codes than that, in words, widest first."
+    wide = sorted(((int(k), name) for name, k in zip(schema.names, schema.shape) if k > bins), key=lambda x: -x[0])
+    more = f" and {len(wide) - 3} more" if len(wide) > 3 else ""
+    return "; the widest: " + ", ".join(f"{name!r} ({k:,})" for k, name in wide[:3]) + more if wide else ""
+
+def _row_advice(schema: Any, n: int, epsilon: float, delta: float, pairs: list) -> list[str]:
     "What the number of rows allows."
     out = [f"delta = {delta:g} is not below 1/n = {1 / n:.2g}: use a smaller delta."] if delta >= 1 / n else []
     if not pairs: return out
@@ -229,7 +235,7 @@ def _row_advice(n: int, epsilon: float, delta: float, pairs: list) -> list[str]:
                    f"About {9 * sigma:,.0f} rows or more, a larger epsilon, or fewer columns would be needed.")
     elif loud:
         out.append(f"In {loud:,} of {times:,} marginals the noise is larger than a uniform cell: broad shapes survive, single cells do not. "
-                   f"About {sensible_bins(n, sigma)} bins or levels a column would be sensible.")
+                   f"About {sensible_bins(n, sigma)} bins or levels a column would be sensible{_wide(schema, sensible_bins(n, sigma))}.")
     if loud > times / 2 and times > 3:
         carried = affordable_pairs(n, sigma, times, cells)
         out.append(f"With these bins {'hardly any pair stands' if carried < 3 else f'about {carried:,} pairs of that size would stand'} out from the noise: "
@@ -257,7 +263,7 @@ def advise(
     "Everything that a careful person would say beforehand."
     lines = tuple(lines)
     pairs = [line for line in lines if len(line.columns) > 1 or line.times > 1]
-    return (*_column_advice(schema, lines, n), *_row_advice(n, epsilon, delta, pairs))
+    return (*_column_advice(schema, lines, n), *_row_advice(schema, n, epsilon, delta, pairs))
 
 # %% ../nbs/08b_plan.ipynb #c044
 def _problem(schema: Any, preset: str, select: Any, limit: int | None, **sizes: Any) -> str | None:  # sizes: n_particles and n, as in `memory_needed`
@@ -354,7 +360,7 @@ _HEAD = ("marginals", "number", "cells", "noise", "noise/cell", "raw L1")
 def _heading(plan: Plan) -> tuple[str, str]:  # of what, and at what cost
     "What a plan is of, and what it takes."
     rows = "" if plan.n is None else f"{plan.n:,} rows, "
-    cost = f"{plan.cells:,} noisy counts, about {size_words(plan.bytes)} and {duration_words(sum(plan.seconds.values()))} on one core"
+    cost = f"{plan.cells:,} noisy counts, about {size_words(plan.bytes)} beyond the libraries and {duration_words(sum(plan.seconds.values()))} on one core after loading"
     if plan.n is None: cost += f", without the pass over the rows; their number is {'private' if plan.neighbors == 'add-remove' else 'not known before it'}, so nothing is said of the error"
     return f"Plan: {rows}{plan.columns} columns, epsilon = {plan.epsilon:g}, delta = {plan.delta:g}", cost
 

@@ -565,7 +565,7 @@ def _afford(ledger: Ledger, entries: Entry | Iterable[Entry], neighbors: str | N
     if new and not total <= (budget.rho or budget.epsilon) * (1 + 1e-9):  # written so that not-a-number is refused
         name = "rho" if budget.rho is not None else "epsilon"
         raise BudgetError(f"Spending on {new[0].what!r} would bring the total to {name} = {total:.4g}, above the budget of {budget}: "
-                          "add more noise, measure less, or grant a larger budget.")
+                          "add more noise, measure less, or open a ledger with a larger budget that goes on from this one: Ledger(Budget(…), entries=ledger.entries).")
     return both
 
 # %% ../nbs/01_privacy.ipynb #c093

@@ -26,7 +26,7 @@ from .marginals import _UNNOISED, estimate_total
 from .metrics import as_codes, evaluate, pair_tables, total_variation
 from .plan import advise, expected, identifier_columns, noise_ratio, plan_rows, _HEAD
 from .privacy import Ledger, _lines, _notes, _of_delta
-from .schema import _grid_words, _write
+from .schema import _grid_words, _level_words, _write
 
 # %% ../nbs/14_report.ipynb #c006
 def text(value: Any) -> str:
@@ -381,7 +381,7 @@ def error_section(model: Any, real: np.ndarray, test: np.ndarray | None, target:
 def _says(column: Any) -> str:
     "What the schema knows of a column."
     if hasattr(column, "low"): return ", ".join(filter(None, (f"{column.low} to {column.high}", _grid_words(column))))
-    return ", ".join(map(str, column.levels[:12])) + (f" and {len(column.levels) - 12} more" if len(column.levels) > 12 else "")
+    return ", ".join(map(_level_words, column.levels[:12])) + (f" and {len(column.levels) - 12} more" if len(column.levels) > 12 else "")
 
 def facts_section(model: Any) -> str:
     "The public facts and the settings."
@@ -458,7 +458,7 @@ def stamps(
     "What a reader must know before the first number."
     read, seeded, out = uncovered(model).get(_UNNOISED), model.privacy_.seeded, []
     if not release: out.append(_stamp(f"{STAMP}. Parts of this page were computed from the real table without noise: for internal use only."))
-    if read: out.append(_stamp(f"{READ}: the bounds or levels of {', '.join(read)}. They are shown here and in the synthetic table as they are in the real one, and the promise does not cover them."))
+    if read: out.append(_stamp(f"{READ}: the bounds or levels of {', '.join(read)}. They, or bounds drafted from them, are shown here and in the synthetic table, and the promise does not cover them."))
     if seeded: out.append(_stamp("Made with a seed: for experiments, not for release."))
     if release:
         rest = "everything else on this page comes" if read else "everything on this page comes"

@@ -814,11 +814,15 @@ def _grid_words(column: Any) -> str:
     decimals = getattr(column, "decimals", None)
     return "" if decimals is None else f"{decimals} decimal{'s' * (decimals != 1)}"
 
+def _level_words(level: Any) -> str:
+    "A level for people: an empty text, or one with spaces around it, is put in quotes, because it could not be seen."
+    return repr(level) if isinstance(level, str) and (not level or level != level.strip()) else str(level)
+
 def _summary(columns: Iterable[Any]) -> str:
     "A table of what is declared, for people: one line for each column."
     rows = []
     for c in columns:
-        says = [f"{c.low} to {c.high}" if isinstance(c, _Binned) else " | ".join(map(str, c.levels[:6])) + " | …" * (len(c.levels) > 6)]
+        says = [f"{c.low} to {c.high}" if isinstance(c, _Binned) else " | ".join(map(_level_words, c.levels[:6])) + " | …" * (len(c.levels) > 6)]
         notes = {"integer": getattr(c, "integer", False), (grid := _grid_words(c)): grid, "missing": c.missing, f"source: {c.source}": c.source != "declared"}
         rows.append([c.name, type(c).__name__, f"{c.size} codes", ", ".join(says + [note for note, on in notes.items() if on])])
     widths = [max(len(row[i]) for row in rows) for i in range(3)] + [0]

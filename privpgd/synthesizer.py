@@ -39,7 +39,7 @@ from .particles import descend
 from .plan import check_memory, plan
 from .privacy import Budget, Ledger
 from .projection import project, total_of
-from .schema import Datetime, Schema
+from .schema import Datetime, Schema, _check_codes
 from .selection import SELECTORS, Round, select_and_measure
 from .sources import count_rows, kind_of, rows_known, to_kind, write_rows
 
@@ -427,19 +427,27 @@ def save_model(model: PrivPGD, path) -> None:
         temporary.unlink(missing_ok=True)
 
 # %% ../nbs/09_synthesizer.ipynb #c081
+def _read_arrays(path, packed: bytes) -> dict:
+    "The arrays of a saved model; numpy's own words, which speak of pickles, are not passed on."
+    try:
+        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays: return dict(arrays)
+    except (ValueError, TypeError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
+        raise ValueError(f"{path} is not a privpgd model (its arrays.npz does not hold plain arrays): do not trust it, and ask for another copy.") from None
+
 def _read_members(path) -> tuple[dict, dict]:
     "The two members of a saved model, checked."
+    again = "save it again, or ask for another copy"
+    if not Path(path).is_file(): raise ValueError(f"{path} is not a file: check the name and the folder.")
     try:
         with zipfile.ZipFile(path) as archive: text, packed, digest = (archive.read(name) for name in ("model.json", "arrays.npz", "digest"))
-    except (zipfile.BadZipFile, KeyError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is not a whole privpgd model ({error}): save it again.") from None
-    if _digest(text, packed).encode() != digest:
-        raise ValueError(f"{path} was changed after it was saved (its digest does not match): save it again.")
-    facts = json.loads(text)
-    if not isinstance(facts, dict) or not isinstance(facts.get("format"), int): raise ValueError(f"{path} is not a whole privpgd model (no format): save it again.")
+        if _digest(text, packed).encode() != digest: raise ValueError("its digest does not match: it was damaged or changed after it was saved")
+        facts = json.loads(text)
+        if not isinstance(facts, dict) or type(facts.get("format")) is not int or facts["format"] < 1: raise ValueError("no format")
+    except (zipfile.BadZipFile, KeyError, EOFError, zlib.error, ValueError) as error:
+        raise ValueError(f"{path} is not a whole privpgd model ({error}): {again}.") from None
     if facts["format"] > FORMAT:
         raise ValueError(f"{path} has format {facts['format']}, this version reads up to {FORMAT}: update privpgd.")
-    with np.load(io.BytesIO(packed), allow_pickle=False) as arrays: return facts, dict(arrays)
+    return facts, _read_arrays(path, packed)
 
 def _rebuild(facts: dict, arrays: dict, cls) -> PrivPGD:
     "A fitted model from the members of its file."
@@ -448,7 +456,7 @@ def _rebuild(facts: dict, arrays: dict, cls) -> PrivPGD:
     model.measurements_ = [Measurement(tuple(m["clique"]), arrays[f"counts{i}"], m["sigma"], m["total"]) for i, m in enumerate(facts["measurements"])]
     model.tables_ = {tuple(clique): arrays[f"table{i}"] for i, clique in enumerate(facts["cliques"])}
     model.settings_, model.placed_ = facts["settings"], {name: arrays[f"placed{i}"] for i, name in enumerate(facts.get("placed", []))}
-    model.codes_, model.particles_, model.history_, model.kind_ = arrays["codes"], arrays["particles"], facts["history"], facts.get("kind", "pandas")
+    model.codes_, model.particles_, model.history_, model.kind_ = _check_codes(arrays["codes"], model.schema_.shape), arrays["particles"], facts["history"], facts.get("kind", "pandas")
     model.rounds_ = tuple(Round(**{**r, "clique": tuple(r["clique"])}) for r in facts.get("rounds", []))
     model.wishes_ = facts.get("wishes", [])
     return model
@@ -458,4 +466,4 @@ def load_model(path, cls=PrivPGD) -> PrivPGD:
     facts, arrays = _read_members(path)
     try: return _rebuild(facts, arrays, cls)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is not a model that this version knows ({type(error).__name__}: {error}): save it again, or update privpgd.") from None
+        raise ValueError(f"{path} is not a model that this version knows ({type(error).__name__}: {error}): save it again, ask for another copy, or update privpgd.") from None
