@@ -360,9 +360,9 @@ _HEAD = ("marginals", "number", "cells", "noise", "noise/cell", "raw L1")
 def _heading(plan: Plan) -> tuple[str, str]:  # of what, and at what cost
     "What a plan is of, and what it takes."
     rows = "" if plan.n is None else f"{plan.n:,} rows, "
-    cost = f"{plan.cells:,} noisy counts, about {size_words(plan.bytes)} beyond the libraries and {duration_words(sum(plan.seconds.values()))} on one core after loading"
+    cost = f"{plan.cells:,} noisy counts, about {size_words(plan.bytes)} and {duration_words(sum(plan.seconds.values()))} on one core"
     if plan.n is None: cost += f", without the pass over the rows; their number is {'private' if plan.neighbors == 'add-remove' else 'not known before it'}, so nothing is said of the error"
-    return f"Plan: {rows}{plan.columns} columns, epsilon = {plan.epsilon:g}, delta = {plan.delta:g}", cost
+    return f"Plan: {rows}{plan.columns} columns, epsilon = {plan.epsilon:g}, delta = {plan.delta:g}", cost + " (beyond the libraries, after loading)"
 
 def plan_text(plan: Plan, width: int = 80) -> str:
     "The plan as a few lines for a terminal."
