@@ -737,6 +737,7 @@ def _stored(
     if getattr(column, "integer", True) is False and dtype in ("int64", "uint64", "Int64", "UInt64", "int64[pyarrow]", "uint64[pyarrow]"):
         warnings.warn(f"Column {column.name!r} holds whole numbers but is declared as real: say integer=True to get whole numbers back.",
                       UserWarning, stacklevel=4)
+    if column.missing and re.match(r"u?int\d+$", dtype or ""): dtype = "int64"      # such an array turns to floats as soon as one value is missing: that must not show
     family = next((family for family, dtypes in _INFERRED.items() if dtype in dtypes), None)
     if family: return _by_schema(column, family)
     fits = _sort(dtype) == _sort(column._natural) or not isinstance(column, _Binned) and "category" in (dtype or "")
