@@ -409,7 +409,7 @@ class PrivPGDGenerator:
             self.codes_ = generate(list(measurements), schema, self.preset, n_particles=self.n_rows, epochs=self.epochs, seed=self.seed, verbose=self.verbose).codes
         else:
             tables = mixture_tables(fit_mixture(measurements, schema, seed=self.seed, verbose=self.verbose), measurements, schema)
-            self.codes_ = refine(last, tables, schema, seed=self.seed, **(PRESETS["default"].refinement or {}))
+            self.codes_ = refine(last, tables, schema, seed=self.seed, sweeps=3)  # no warm sweeps: the rows are to stay
         return self.codes_.astype(np.int32)
 
     def check(self, cliques: Iterable | None, schema: Any) -> None:

@@ -701,7 +701,8 @@ def _dtype(series: nw.Series) -> str | None:
     if kind == nw.Date: return "datetime64[D]"
     if isinstance(kind, nw.Datetime): return f"datetime64[{kind.time_unit}{', ' + kind.time_zone if kind.time_zone else ''}]"
     if kind == nw.Boolean: return "bool"
-    return str(kind).lower() if re.fullmatch(r"U?Int(8|16|32|64)|Float(32|64)", str(kind)) else None
+    if re.fullmatch(r"U?Int(8|16|32)", str(kind)): return str(kind)               # such columns have room for missing values everywhere but in numpy
+    return str(kind).lower() if re.fullmatch(r"U?Int64|Float(32|64)", str(kind)) else None
 
 # %% ../nbs/00_schema.ipynb #c065
 _INFERRED = {"plain": (None, "int64", "uint64", "float64", "bool", "object"), "nullable": ("Int64", "UInt64", "Float64", "boolean"),
