@@ -458,7 +458,8 @@ def _check_growth(records: list) -> list:
                 out.append(_row(f"growth of {what} with {axis}, exponent {where}", exponent([r[axis] for r in some], [_growing(r, axis)[what] for r in some]), target, least=False))
     for r in (r for r in records if r["part"] == "million"):
         out.append(_row(f"{r['particles']:,} particles in {r['columns']} columns, peak memory", max(r["peak_mb"], r["peak_mb_descent"]) / 1024, 8, least=False, unit=" GiB"))
-        for g in [g for g in records if g["part"] == "growth" and g["columns"] == r["columns"] and g["particles"] < r["particles"]]:
+        timed = [g for g in records if g["part"] == "growth" and "refine" in g["seconds"] and g.get("columns") == r["columns"] and g.get("particles", 0) < r["particles"]]
+        for g in timed if "seconds" in r else ():
             slope = exponent([g["particles"], r["particles"]], [g["seconds"]["refine"], r["seconds"]["refine"]])
             out.append(_row(f"growth of refinement in {r['columns']} columns from {g['particles']:,} to {r['particles']:,} particles, exponent", slope, 1.15, least=False))
     return out
