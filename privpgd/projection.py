@@ -259,6 +259,13 @@ def _primal_step(w, new, v, grad, tau, x, d):
         w[j] += _RELAX * (new[j] - w[j])
 
 # %% ../nbs/05_projection.ipynb #n01
+@njit(cache=True, nogil=True)
+def _keep_better(x, v, order, gap, missing, best, best_w):
+    "The smaller of best and the objective of x, whose table goes to best_w if it is smaller."
+    value = _area(x - v, order, gap, missing)
+    if value < best: best_w[:] = x
+    return min(value, best)
+
 @njit(cache=True, nogil=True, fastmath=True)
 def _simplex_walk(v, w, d, dual, order, gap, missing, reach, iterations, tolerance):
     "Chambolle-Pock steps of `_dual_step` and `_primal_step` from the state w, d, dual; the best table, its value and the steps taken."
@@ -272,9 +279,7 @@ def _simplex_walk(v, w, d, dual, order, gap, missing, reach, iterations, toleran
     for it in range(1, iterations + 1):
         _dual_step(d, order, gap, scale, np.float32(min(missing, 0.0)), np.float32(max(missing, 0.0)), dual, grad, f)
         _primal_step(w, new, v, grad, tau, x, d)
-        if it % 50 == 0 or it == iterations:
-            value = _area(new - v, order, gap, missing)
-            if value < best: best = value; best_w[:] = new
+        if it % 50 == 0 or it == iterations: best = _keep_better(new, v, order, gap, missing, best, best_w)
         if it == 2 * mark:
             if best > (1 - tolerance) * before: break
             before, mark = best, it
@@ -329,8 +334,7 @@ def _flow_walk(v, w, d, dual, push, edges, span, width, order, gap, missing, rea
             w[j] += _RELAX * (new[j] - w[j])
         if it % 50 == 0 or it == iterations:
             x = np.maximum(new, 0.0); x /= x.sum()
-            value = _area(x - v, order, gap, missing)
-            if value < best: best = value; best_w[:] = x
+            best = _keep_better(x, v, order, gap, missing, best, best_w)
         if it == 2 * mark:
             if best > (1 - tolerance) * before: break
             before, mark = best, it
