@@ -794,9 +794,9 @@ def finalize(particles: np.ndarray,       # (m, D) particles after the descent
     cloud = np.where((codes != drawn).any(1, keepdims=True), embedding.embed(codes), particles)      # what the rules leave of it
     options = dict(embedding=embedding, seed=rng, history=history, forbidden=wants.forbidden or None, held=wants.held, weights={c: 1000. for c in wants.public if c in tables})
     if refinement is not None:
-        cold = dict(refinement); warm = cold.pop("warm", 0)
-        if wants.descends: warm = 0                                    # the descent has chosen the rows
-        if warm or not wants.penalties: codes = refine(codes, tables, schema, verbose=verbose, warm=warm, **options, **(cold | dict(sweeps=0) if wants.penalties else cold))
+        cold = {k: v for k, v in refinement.items() if k != "warm"}
+        if not wants.penalties: codes = refine(codes, tables, schema, verbose=verbose, **options, **refinement)
+        elif "warm" in refinement and not wants.descends: codes = refine(codes, tables, schema, verbose=verbose, warm=refinement["warm"], sweeps=0, **options)  # a descent has chosen its rows
         if wants.penalties: codes = settle(codes, tables, schema, aims_of(wants, codes, cloud), **options, **cold)
     codes = exact_counts(codes, wants.public, embedding, wants.groups, wants.held, rng)
     _say_unmet(codes, wants)

@@ -313,7 +313,7 @@ def _pulls(penalty, weight, distance_price: float, places, codes: np.ndarray, em
     several = isinstance(penalty, (list, tuple))
     penalties, weights = (list(penalty), list(weight) if np.ndim(weight) else [weight]) if several else ([penalty], [weight])
     if len(penalties) != len(weights): raise ValueError(f"{len(penalties)} penalties have {len(weights)} weights; give penalty_weight= one number for each.")
-    if bad := [w for w in weights if not abs(w) <= _MOST]: raise ValueError(f"penalty_weight must be between 0 and {_MOST:g}; got {bad[0]}.")
+    if bad := [w for w in weights if not 0 <= w <= _MOST]: raise ValueError(f"penalty_weight must be between 0 and {_MOST:g}; got {bad[0]}.")
     out = [(f, w) for f, w in zip(penalties, weights) if f is not None and w > 0]
     if not distance_price: return out
     places = embedding.embed(codes) if places is None else np.asarray(places)
