@@ -25,10 +25,10 @@ from .refinement import refine
 # %% auto #0
 __all__ = ['Rule', 'obeys', 'RuleError', 'Group', 'groups_of', 'impose', 'repair', 'witnesses', 'place_rows', 'PublicMarginal',
            'exact_counts', 'PublicColumns', 'draw_given', 'Fact', 'possible', 'check_together', 'check_range',
-           'check_values', 'check_facts', 'check_avoid', 'Requirements', 'aims_of', 'finalize', 'Aim', 'Avoid', 'Bound',
-           'Correlation', 'Difference', 'FunctionGauge', 'Lens', 'Mean', 'Penalty', 'Rate', 'Share', 'Statistic',
-           'StatisticGauge', 'Threshold', 'View', 'Wish', 'above', 'as_penalty', 'at_least', 'at_most', 'avoid',
-           'below', 'bound_aims', 'check_penalty', 'dither', 'equal', 'match', 'not_above', 'settle']
+           'check_values', 'check_facts', 'check_avoid', 'Requirements', 'aims_of', 'warmed', 'finalize', 'Aim',
+           'Avoid', 'Bound', 'Correlation', 'Difference', 'FunctionGauge', 'Lens', 'Mean', 'Penalty', 'Rate', 'Share',
+           'Statistic', 'StatisticGauge', 'Threshold', 'View', 'Wish', 'above', 'as_penalty', 'at_least', 'at_most',
+           'avoid', 'below', 'bound_aims', 'check_penalty', 'dither', 'equal', 'match', 'not_above', 'settle']
 
 # %% ../nbs/07_constraints.ipynb #c003
 _all_ = ["Aim", "Avoid", "Bound", "Correlation", "Difference", "FunctionGauge", "Lens", "Mean", "Penalty", "Rate", "Share", "Statistic", "StatisticGauge", "Threshold", "View", "Wish", "above", "as_penalty", "at_least",
@@ -741,6 +741,10 @@ class Requirements:
 
     forbidden = property(lambda self: {g.columns: ~g.allowed for g in self.groups})
     descends = property(lambda self: any(not isinstance(p, Bound) for p in self.penalties)) # a bound says itself where to go; other wishes are weighed against the tables by descent
+    def refining(self, tables: dict) -> dict: # keyword arguments of `refine`
+        "What refinement must know: the rules, what is held, and that public marginals weigh more."
+        return dict(embedding=self.lens.embedding, forbidden=self.forbidden or None, held=self.held, weights={c: 1000. for c in self.public if c in tables})
+
     def __bool__(self) -> bool: return bool(self.penalties or self.groups or self.public or self.held)
 
     def penalty(self, particles: torch.Tensor) -> torch.Tensor: # (m, D) -> scalar
@@ -760,7 +764,7 @@ def aims_of(wants: Requirements,
     for p in wants.penalties:
         if isinstance(p, Avoid): p = p.kept(float(p.statistic(rows)), wants.lens)
         if isinstance(p, Bound): out += bound_aims(p, wants.lens); continue
-        limit = abs(p.weight) * p.limit if p.limit is not None else float(p(reached))
+        limit = p.weight * p.limit if p.limit is not None else float(p(reached))
         out.append(Aim(FunctionGauge(p, wants.lens, codes), limit))
     return out
 
@@ -775,12 +779,32 @@ def _say_unmet(codes: np.ndarray, wants: Requirements) -> None:
         counts = np.zeros(table.shape); np.add.at(counts, tuple(codes[:, wants.lens.embedding.index(clique)].T), 1)
         if (off := abs(counts - len(codes) * table).max()) > 2: warnings.warn(f"the public marginal of {', '.join(clique)} is not met: a cell is {off:.0f} rows off; loosen what stands against it.", UserWarning, stacklevel=3)
 
+# %% ../nbs/07_constraints.ipynb #w100
+def _obedient(codes: np.ndarray, wants: Requirements, rng) -> np.ndarray: # (m, d) codes
+    "The codes, with the rules obeyed and the public columns as they are."
+    codes = repair(codes, wants.groups, wants.lens.embedding, wants.held, rng)
+    if wants.held: codes[:, wants.lens.embedding.index(wants.held)] = wants.given
+    return codes
+
+def warmed(codes: np.ndarray,   # (m, d) codes, such as draws of a mixture
+           tables: dict,        # clique -> probability array
+           schema,              # anything with `names` and `shape`
+           wants: Requirements, # what must hold
+           warm: int,           # warm sweeps
+           *,
+           seed=None,           # int, numpy Generator or None
+           **options,           # passed to `refine`: history, verbose
+           ) -> np.ndarray: # (m, d) int32 codes
+    "Rows that obey every rule and have forgotten where they came from; the penalties are not asked yet."
+    rng = np.random.default_rng(seed)
+    return refine(_obedient(codes, wants, rng), tables, schema, warm=warm, sweeps=0, seed=rng, **wants.refining(tables), **options)
+
 # %% ../nbs/07_constraints.ipynb #s0730
 def finalize(particles: np.ndarray,       # (m, D) particles after the descent
              tables: dict,                # clique -> probability array
              schema,                      # anything with `names` and `shape`
              wants: Requirements,         # what must hold
-             refinement: Mapping | None = None, # keyword arguments of `refine`; None: nearest centre and repair only
+             refinement: Mapping | None = None, # keyword arguments of `refine`; None: nearest centre and repair only; with penalties `warm` is left to `warmed`
              *,
              seed=None,                   # int, numpy Generator or None
              history: list | None = None, # receives what `refine` or `settle` report
@@ -788,16 +812,12 @@ def finalize(particles: np.ndarray,       # (m, D) particles after the descent
              ) -> np.ndarray: # (m, d) int32 codes that obey every rule
     "Codes for the particles that obey every rule, then refined."
     embedding, rng = wants.lens.embedding, np.random.default_rng(seed)
-    codes = dither(particles, wants.lens, rng) if wants.penalties and refinement is not None else embedding.nearest(particles)
-    drawn, codes = codes, repair(codes, wants.groups, embedding, wants.held, rng)
-    if wants.held: codes[:, embedding.index(wants.held)] = wants.given
+    drawn = dither(particles, wants.lens, rng) if wants.penalties and refinement is not None else embedding.nearest(particles)
+    codes = _obedient(drawn, wants, rng)
     cloud = np.where((codes != drawn).any(1, keepdims=True), embedding.embed(codes), particles)      # what the rules leave of it
-    options = dict(embedding=embedding, seed=rng, history=history, forbidden=wants.forbidden or None, held=wants.held, weights={c: 1000. for c in wants.public if c in tables})
-    if refinement is not None:
-        cold = {k: v for k, v in refinement.items() if k != "warm"}
-        if not wants.penalties: codes = refine(codes, tables, schema, verbose=verbose, **options, **refinement)
-        elif "warm" in refinement and not wants.descends: codes = refine(codes, tables, schema, verbose=verbose, warm=refinement["warm"], sweeps=0, **options)  # a descent has chosen its rows
-        if wants.penalties: codes = settle(codes, tables, schema, aims_of(wants, codes, cloud), **options, **cold)
+    options = dict(seed=rng, history=history, **wants.refining(tables))
+    if refinement is not None and not wants.penalties: codes = refine(codes, tables, schema, verbose=verbose, **options, **refinement)
+    elif refinement is not None: codes = settle(codes, tables, schema, aims_of(wants, codes, cloud), **options, **{k: v for k, v in refinement.items() if k != "warm"})
     codes = exact_counts(codes, wants.public, embedding, wants.groups, wants.held, rng)
     _say_unmet(codes, wants)
     return codes

@@ -83,7 +83,7 @@ def independent(tables: dict,      # clique -> array
         out[:, j] = rng.permutation(np.repeat(np.arange(len(p), dtype=np.int32), counts))
     return out
 
-# %% ../nbs/05c_refinement.ipynb #c018
+# %% ../nbs/05c_refinement.ipynb #k000
 def _keyed(numbers):
     "One number for all, or a dict whose keys are cliques as tuples."
     return {_clique(c): v for c, v in numbers.items()} if isinstance(numbers, dict) else numbers
@@ -92,16 +92,35 @@ def _value(number, clique: tuple, default: float = 0.) -> float:
     "The clique's own number, out of a number for all or a dict."
     return float(number.get(clique, default)) if isinstance(number, dict) else float(number)
 
+# %% ../nbs/05c_refinement.ipynb #k002
+def _grouping(k: int, blocks: int) -> np.ndarray: # (k,) integers
+    "The block of each of k levels."
+    return (np.arange(k) * min(k, blocks) // k).astype(np.int32)
+
+def _in_blocks(table: np.ndarray, # one axis a column
+               groups: Sequence,  # the block of each level, for each axis
+               ) -> np.ndarray:
+    "The table, summed over the blocks of each axis."
+    for axis, g in enumerate(groups): table = np.add.reduceat(table, np.flatnonzero(np.diff(g, prepend=-1)), axis)
+    return table
+
+def _has_blocks(shape: Sequence, blocks: int) -> bool:
+    "Whether a table of this shape looks different from afar."
+    return blocks > 0 and len(shape) > 1 and max(shape) > blocks
+
+# %% ../nbs/05c_refinement.ipynb #c018
 def objective(codes: np.ndarray,      # (m, d) integer codes
               tables: dict,           # clique -> array
               schema,                 # anything with `names` and `shape`
               weights: dict | None = None, # clique -> weight, 1 where absent
+              blocks: int = 0,        # as in `refine`
               ) -> float:
     "Half the weighted squared distance between the tables and the counts of the rows."
     total, codes, weights = 0., np.asarray(codes), _keyed(weights or {})
     for clique, columns, t in _check_tables(tables, schema, positive=False):
-        gap = (len(codes) * t - _counts(codes, columns, schema.shape)).ravel()
-        total += _value(weights, clique, 1.) * float(gap @ gap) / 2
+        gap = len(codes) * t - _counts(codes, columns, schema.shape)
+        far = [_in_blocks(gap, [_grouping(k, blocks) for k in gap.shape])] if _has_blocks(gap.shape, blocks) else []
+        total += _value(weights, clique, 1.) * sum(float((g**2).sum()) for g in [gap, *far]) / 2
     return total
 
 # %% ../nbs/05c_refinement.ipynb #c023
@@ -150,38 +169,52 @@ _FLAT = np.zeros((0, 1, 1), np.float32), np.zeros((0, 4))    # nothing but table
 _GUMBEL = np.random.default_rng(0).permutation(-np.log(-np.log((np.arange(4096) + .5) / 4096))).astype(np.float32)
 
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _sweep_column(codes, j, lines, base, ptr, others, strides, weight, moving, threshold, tilt, pull, seed, heat):
+def _add_lines(row, stack, found, gain):
+    "Adds to the gains the row's line in each table of the stack, and keeps which lines they are."
+    lines, base, ptr, others, strides, weight = stack
+    for t in range(len(base)):
+        r = base[t]
+        for q in range(ptr[t], ptr[t + 1]): r += row[others[q]] * strides[q]
+        found[t] = r
+    for t in range(len(base)):
+        r, w = found[t], weight[t]
+        for c in range(len(gain)): gain[c] += w * lines[r, c]
+
+@nb.njit(cache=True, fastmath=True, error_model="numpy")
+def _sweep_column(codes, j, near, moving, threshold, seen, far, group, tilt, pull, seed, heat):
     "Visits all rows in one column; returns the number of moves."
-    tables, k = len(base), lines.shape[1]
-    rows, gain, moved, made = np.empty(tables, np.uintp), np.empty(k, np.float32), 0, np.zeros(len(tilt))
+    k, stay, lines, blocks = near[0].shape[1], far[5].sum(), near[0], far[0]
+    gain, afar, made, moved = np.empty(k, np.float32), np.empty(blocks.shape[1], np.float32), np.zeros(len(tilt)), 0
+    rows, rows_afar = np.empty(len(near[1]), np.uintp), np.empty(len(far[1]), np.uintp)
     np.random.seed(seed); s = np.uint64(seed)
     for p in range(len(codes)):
-        for t in range(tables):
-            r = base[t]
-            for q in range(ptr[t], ptr[t + 1]): r += codes[p, others[q]] * strides[q]
-            rows[t] = r
+        b = codes[p, j]
         gain[:] = 0
         for f in range(len(tilt)):
             u, bend = made[f], pull[f, 2]
             lean = np.float32(max(pull[f, 0] + pull[f, 1] * (u + bend * u * u / 2), pull[f, 3]) * (1 + bend * u))
             for c in range(k): gain[c] -= lean * tilt[f, p, c]
-        for t in range(tables):
-            r, w = rows[t], weight[t]
-            for c in range(k): gain[c] += w * lines[r, c]
+        _add_lines(codes[p], near, rows, gain)
+        if len(rows_afar):
+            afar[:] = 0
+            _add_lines(seen[p], far, rows_afar, afar)
+            afar[group[b]] += stay                     # who stays in the block changes nothing there
+            for c in range(k): gain[c] += afar[group[c]]
         if heat > 0:
             s = s * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
             first, stride = s >> np.uint64(40), (s >> np.uint64(52)) | np.uint64(1)
             for c in range(k): gain[c] += heat * _GUMBEL[(first + np.uint64(c) * stride) & np.uint64(4095)]
         top = gain[0]
         for c in range(1, k): top = max(top, gain[c])
-        b = codes[p, j]
         if top - gain[b] >= threshold:
             best = np.random.randint(k)
             while gain[best] != top: best = (best + 1) % k
-            codes[p, j] = best; moved += 1
+            codes[p, j], seen[p, j] = best, group[best]; moved += 1
             for f in range(len(tilt)): made[f] += tilt[f, p, best] - tilt[f, p, b]
             for t in range(moving):
                 lines[rows[t], b] += 1; lines[rows[t], best] -= 1
+            for t in range(len(rows_afar)):
+                blocks[rows_afar[t], group[b]] += 1; blocks[rows_afar[t], group[best]] -= 1
     return moved
 
 # %% ../nbs/05c_refinement.ipynb #c036
@@ -195,23 +228,22 @@ class _Column(NamedTuple):
     moving: int           # the first so many tables change with a move, the others are rules
     threshold: np.float32 # what the lines must gain before a row moves
 
-def _columns(checked: list, rules: list, shape: tuple, m: int, weights: dict, price, sigma, ratio: float) -> dict[int, _Column]:
-    "One `_Column` for every column that a table or a rule holds."
-    out, stack = {}, [(c, m * t) for _, c, t in checked] + [(c, -f) for _, c, f in rules]
+    def stack(self, codes: np.ndarray, j: int) -> tuple: # as `_sweep_column` takes it
+        "What the tables lack, given the codes."
+        lines, (base, *how) = self.lines.copy(), self.where
+        _subtract_counts(codes, j, lines, base[:self.moving], *how)
+        return lines.astype(np.float32), base, *how, self.weight
+
+def _columns(checked: list, rules: list, shape: tuple, m: int, weights: dict, price, sigma, ratio: float) -> list[_Column]:
+    "One `_Column` for every column."
+    out, stack = [], [(c, m * t) for _, c, t in checked] + [(c, -f) for _, c, f in rules]
     for j in range(len(shape)):
         mine, walls = [clique for clique, c, _ in checked if j in c], sum(j in c for _, c, _ in rules)
-        if not mine and not walls: continue
         lines, *where = _plan(j, stack, shape)
         weight = np.array([_value(weights, c, 1.) for c in mine] + [_WALL] * walls, np.float32)
         least = max(_threshold(mine, weights, price, sigma, ratio), 1e-6)
-        out[j] = _Column(lines, where, weight, len(mine), np.float32(least))
+        out.append(_Column(lines, where, weight, len(mine), np.float32(least)))
     return out
-
-def _visit(codes, j: int, column: _Column, tilt: tuple, seed: int, heat: float = 0.) -> int: # heat for each table
-    "One sweep over one column, in place; returns the number of moves."
-    lines, (base, ptr, others, strides), (cost, pull) = column.lines.copy(), column.where, tilt
-    _subtract_counts(codes, j, lines, base[:column.moving], ptr, others, strides)
-    return _sweep_column(codes, j, lines.astype(np.float32), base, ptr, others, strides, column.weight, column.moving, column.threshold, cost, pull, seed, np.float32(heat * column.moving))
 
 # %% ../nbs/05c_refinement.ipynb #w002
 _HEAT = 4., .125                                       # first and last temperature, for each table that holds the column
@@ -337,6 +369,7 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
            held: Sequence = (),           # names of columns that keep their codes
            penalty: Callable | Sequence | None = None, # torch function, (m, D) particles -> scalar; or several
            penalty_weight: Any = 0.,      # kappa, a number, or one for each penalty: what one unit of m times the penalty is worth, in the objective's units
+           blocks: int = 0,               # cold sweeps look at the tables in so many blocks of each column's levels, too
            warm: int = 0,                 # visits of each entry at a falling temperature, before ...
            sweeps: int = 5,               # ... at most this many at temperature zero
            seed=None,                     # int, numpy Generator or None
@@ -346,19 +379,25 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
            ) -> np.ndarray: # (m, d) int32 codes
     "Exact coordinate descent on the codes towards the tables."
     codes, checked, rules = _refine_inputs(codes, tables, schema, sigma, total, weights, price, distance_price, forbidden)
-    rng, m, embedding = np.random.default_rng(seed), len(codes), embedding or Embedding(schema)
-    columns = _columns(checked, rules, embedding.shape, m, _keyed(weights or {}), _keyed(price), _keyed(sigma or 0.), m / total if total else 0.)
-    for j in embedding.index(tuple(held)): columns.pop(j, None)
+    rng, m, embedding, weights = np.random.default_rng(seed), len(codes), embedding or Embedding(schema), _keyed(weights or {})
+    groups = [_grouping(k, blocks or k) for k in embedding.shape]
+    coarse = [(q, c, _in_blocks(t, [groups[j] for j in c])) for q, c, t in checked if _has_blocks(t.shape, blocks)]
+    near = _columns(checked, rules, embedding.shape, m, weights, _keyed(price), _keyed(sigma or 0.), m / total if total else 0.)
+    afar = [_columns(q, [], tuple(int(g[-1]) + 1 for g in groups), m, weights, 0., 0., 0.) for q in ([], coarse)]
+    free = [j for j in range(len(near)) if len(near[j].weight) and j not in embedding.index(tuple(held))]
     pulls = _pulls(penalty, penalty_weight, distance_price, particles, codes, embedding)
     order, began = np.arange(m), time.perf_counter()
     heats = [*np.geomspace(*_HEAT, warm), *[0.] * sweeps]
     for sweep, heat in enumerate(tqdm(heats, desc="refinement", unit="sweep", disable=not verbose)):
         shuffle, moved = rng.permutation(m), 0
         codes, order = codes[shuffle], order[shuffle]
-        for j in rng.permutation(list(columns)):
-            moved += _visit(codes, j, columns[j], _tilt(pulls, codes, order, j, embedding), int(rng.integers(2**31)), heat)
+        seen = np.stack([g[codes[:, j]] for j, g in enumerate(groups)], 1) if coarse else codes
+        for j in rng.permutation(free):
+            column, far, (cost, pull) = near[j], afar[not heat][j], _tilt(pulls, codes, order, j, embedding)
+            moved += _sweep_column(codes, j, column.stack(codes, j), column.moving, column.threshold, seen, far.stack(seen, j), groups[j],
+                                   cost, pull, int(rng.integers(2**31)), np.float32(heat * column.moving))
         if history is not None:
-            history.append(dict(sweep=sweep + 1, moved=int(moved), objective=objective(codes, tables, schema, weights), seconds=time.perf_counter() - began))
+            history.append(dict(sweep=sweep + 1, moved=int(moved), objective=objective(codes, tables, schema, weights, blocks), seconds=time.perf_counter() - began))
         if not moved and not heat: break
     out = np.empty_like(codes); out[order] = codes
     return out

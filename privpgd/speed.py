@@ -251,7 +251,7 @@ def default_curve(noisy: list, schema: Schema, particles: int) -> tuple: # table
     made, curve = time.perf_counter() - began, []
     how, took = PRESETS["default"].refinement or {}, 0.
     for s in range(how["warm"] + how["sweeps"] + 1):                  # once more from the start for every length, so that judging the loss costs no time
-        began = time.perf_counter(); new = refine(codes, tables, schema, warm=min(s, how["warm"]), sweeps=max(s - how["warm"], 0), seed=0) if s else codes
+        began = time.perf_counter(); new = refine(codes, tables, schema, **{**how, "warm": min(s, how["warm"]), "sweeps": max(s - how["warm"], 0)}, seed=0) if s else codes
         took = time.perf_counter() - began if s else 0.
         curve.append((s, made + took, cloud_loss(embedding.embed(new), tables, schema, embedding)))
     return tables, embedding.embed(codes), curve

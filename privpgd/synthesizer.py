@@ -31,7 +31,7 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from .constraints import Requirements, draw_given, finalize, impose, place_rows
+from .constraints import Requirements, draw_given, finalize, impose, place_rows, warmed
 from .embedding import Embedding
 from .marginals import Measurement, normalize_workload, with_oneways
 from .mixture import fit_mixture, mixture_tables
@@ -59,7 +59,7 @@ PRESETS = {
     "default": Preset(
         oneway_share=0.1, projection="mixture",
         descent=dict(epochs=0, **TRANSPORT),
-        refinement=dict(warm=4, sweeps=2)),
+        refinement=dict(warm=4, sweeps=2, blocks=4)),
     "paper": Preset(
         oneway_share=0.0, projection="paper",
         descent=dict(epochs=1000, batch_size=5, n_directions=10, mask=0.8, lr=0.1, decay=0.75, step=50,
@@ -257,6 +257,7 @@ def generate(
     if bare := [n for n in schema.names if not any(n in f.clique for f in facts)]:
         warnings.warn(f"No measured marginal has {', '.join(bare)}: such columns come out uniform, unless a penalty or a rule shapes them; measure them, too.", UserWarning, stacklevel=2)
     tables, start = _tables_and_start(facts, schema, choices, m, embedding, first, verbose, wants)
+    if choices.refinement and wants.penalties: start = embedding.embed(warmed(embedding.nearest(start), tables, schema, wants, choices.refinement["warm"], seed=third, verbose=verbose))
     options = _descent_options(choices, epochs, wants)
     _check_start(start, wants)
     watch = Watch(wants.penalty, start, history, -(-len(tables) // options["batch_size"]), stops=epochs is None) if wants.descends and options["epochs"] and not choices.descent["epochs"] else None
