@@ -319,7 +319,7 @@ def _tilt(pulls: list, codes, order, j: int, embedding: Embedding) -> tuple: # (
 # %% ../nbs/05c_refinement.ipynb #c052
 _MOST = 1e15                                           # largest weight or price: hard rules weigh 1e30 and must not be outweighed
 
-def _refine_inputs(codes, tables: dict, schema, sigma, total, weights, price, distance_price, forbidden) -> tuple:
+def _refine_inputs(codes, tables: dict, schema, sigma, total, weights, price, distance_price, forbidden, blocks=0) -> tuple:
     "Checked (codes, tables, rules), or a one-sentence error."
     checked, given, codes = _check_tables(tables, schema, positive=False), np.asarray(codes), np.array(codes, np.int32)
     rules = _check_tables({c: np.asarray(f, bool) for c, f in forbidden.items()}, schema, positive=False) if forbidden else []
@@ -329,6 +329,7 @@ def _refine_inputs(codes, tables: dict, schema, sigma, total, weights, price, di
         if (codes[:, j] != given[:, j]).any(): raise ValueError(f"column {n!r} has a code that is no whole number; encode it, or take the nearest codes of particles.")
         if codes[:, j].min() < 0 or codes[:, j].max() >= k:
             raise ValueError(f"column {n!r} has a code outside of 0..{k - 1}; encode it with the same schema.")
+    if not isinstance(blocks, (int, np.integer)) or blocks < 0: raise ValueError(f"blocks={blocks!r} is not a whole number of blocks; 4 is the default's choice, 0 for none.")
     prices = list(price.values()) if isinstance(price, dict) else [price]
     noises = list(sigma.values()) if isinstance(sigma, dict) else [sigma or 0.]
     for name, values in [("price", prices), ("distance_price", [distance_price]), ("weights", list((weights or {}).values())), ("sigma", noises)]:
@@ -378,7 +379,7 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
            verbose: bool = False,         # show a progress bar
            ) -> np.ndarray: # (m, d) int32 codes
     "Exact coordinate descent on the codes towards the tables."
-    codes, checked, rules = _refine_inputs(codes, tables, schema, sigma, total, weights, price, distance_price, forbidden)
+    codes, checked, rules = _refine_inputs(codes, tables, schema, sigma, total, weights, price, distance_price, forbidden, blocks)
     rng, m, embedding, weights = np.random.default_rng(seed), len(codes), embedding or Embedding(schema), _keyed(weights or {})
     groups = [_grouping(k, blocks or k) for k in embedding.shape]
     coarse = [(q, c, _in_blocks(t, [groups[j] for j in c])) for q, c, t in checked if _has_blocks(t.shape, blocks)]
