@@ -28,6 +28,7 @@ import sys
 import tempfile
 import textwrap
 import time
+import uuid
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -148,7 +149,7 @@ def write_atomically(path: Any, write: Callable) -> None:
             with open(Path(folder) / path.name, "rb") as content, open(path, "wb") as out: shutil.copyfileobj(content, out)
         return
     target = path.resolve()
-    temporary = target.with_name(f".{os.getpid()}.{path.name}")
+    temporary = target.with_name(f".{uuid.uuid4().hex}.{path.name}")
     try:
         write(temporary)
         os.replace(temporary, target)

@@ -11,6 +11,7 @@ import dataclasses
 import json
 import os
 import re
+import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
@@ -644,7 +645,7 @@ def _read_json(text: str) -> list[Column]:
 
 def _write(path: Any, text: str) -> None:
     "Write a text file in one step: all of it or nothing."
-    part = f"{os.fspath(path)}.{os.getpid()}.part"
+    part = f"{os.fspath(path)}.{uuid.uuid4().hex}.part"  # a name of its own: threads, and containers on one disk, share process ids
     try:
         with open(part, "w", encoding="utf-8") as f: f.write(text)
         os.replace(part, path)

@@ -53,7 +53,7 @@ class Preset:
     refinement: Mapping[str, Any] | None  # keyword arguments of `refine`; None maps to the nearest centre
 
 # %% ../nbs/09_synthesizer.ipynb #c008
-TRANSPORT: dict[str, Any] = dict(optimizer="transport", gradient="histogram", batch_size=5, lr=1.0)  # how the default descends, when it is asked to
+TRANSPORT: dict[str, Any] = dict(optimizer="transport", gradient="histogram", batch_size=5, lr=1.5)  # how the default descends, when it is asked to
 
 PRESETS = {
     "default": Preset(
@@ -160,7 +160,7 @@ def _tables_and_start(measurements, schema, choices, n_particles, embedding, see
     return impose(tables, schema, wants.forbidden, wants.public), start
 
 # %% ../nbs/09_synthesizer.ipynb #c027
-PENALTY_DESCENT = dict(epochs=20, n_directions=4, **TRANSPORT)  # when a penalty asks for descent and the preset has none
+PENALTY_DESCENT = TRANSPORT | dict(epochs=20, n_directions=4, lr=1.0)  # when a penalty asks for descent and the preset has none; how far it carries shows with few directions
 
 def _descent_options(choices, epochs, wants) -> dict:
     "Keyword arguments of `descend`: the preset's, the caller's epochs, the penalties and what is held."
