@@ -260,6 +260,7 @@ class Penalty(Wish):
         self._check(**({} if self.limit is None else dict(limit=self.limit)))
         if self.limit is not None and not math.isfinite(self.limit): raise ValueError(f"limit={self.limit} of {self.label()} is not finite: give the value that is good enough, or None.")
 
+    adds = property(lambda self: self.limit is None)  # type: ignore[assignment]
     def __call__(self, view: View) -> torch.Tensor: return self.weight * self.fn(view)
 
     def unmet(self, view: View, before: View) -> str:
@@ -278,7 +279,8 @@ def as_penalty(what: Any) -> Wish:
 
 def _ask(function: Callable, rows: Any, said: str) -> Any: # value of the function, or None
     "A function of a few of the rows; None where it makes sense for all of them only, a sentence where it fails."
-    try: return function(rows)
+    try:
+        with warnings.catch_warnings(): warnings.simplefilter("ignore"); return function(rows)     # torch's own words about a single row
     except (RuntimeError, ArithmeticError): return None          # torch: shapes that do not fit, operations that vmap lacks; a division by rows - 1
     except Exception as error: raise ValueError(f"{said} fails on {len(rows)} row{'s' * (len(rows) > 1)} ({error!r}): write it for any number of rows.") from error
 
@@ -430,7 +432,7 @@ class Bound(Wish):
     statistic: Statistic
     low: float = -np.inf   # not below this
     high: float = np.inf   # nor above this
-    weight: float = 1.     # lambda in the descent, if another penalty asks for one; the bound is met whatever it is
+    weight: float = 1.     # lambda in the descent, if another penalty asks for one; the bound is met whatever it is, and 0 asks for nothing
     slack: float = .002    # good enough, as a part of the statistic's range
     name: str = ""         # for messages
     adds = False
@@ -490,7 +492,7 @@ class Avoid(Wish):
 
     def __post_init__(self):
         if not isinstance(self.statistic, Statistic): raise ValueError(f"avoid needs a statistic such as Mean or Rate, not {self.statistic!r}.")
-        self._check(value=self.value, scale=self.scale, floor=self.floor)
+        self._check(0., value=self.value, scale=self.scale, floor=self.floor)
         if not (math.isfinite(self.value) and 0 < self.scale < np.inf and 0 < self.floor < np.inf): raise ValueError(f"{self.label()} has scale={self.scale:g} and floor={self.floor:g}: all three must be finite, the last two positive.")
     def label(self) -> str: return f"the wish to avoid {self.value:.4g} for {repr(self.name) if self.name else self.statistic}"
     def __call__(self, view: View) -> torch.Tensor: return self.weight * self.scale / (self.floor + (self.statistic(view) - self.value)**2)
@@ -578,8 +580,9 @@ class StatisticGauge:
 
 # %% ../nbs/06b_penalties.ipynb #n008
 def _of_shares(function: Callable, z: torch.Tensor) -> bool: # (n, D) some rows
-    "Whether a function is the same when all rows are taken twice, in another order."
-    return bool(torch.isclose(function(torch.cat([z, z.flip(0)])), function(z), rtol=.05, atol=1e-9))
+    "Whether a function is the same when many rows are taken twice, in another order."
+    many = z.repeat(8, 1)                                        # a division by n - 1 is no matter then
+    return bool(torch.isclose(function(torch.cat([many, many.flip(0)])), function(many), rtol=.05, atol=1e-9))
 
 def _bend(function: Callable, codes: np.ndarray, j: int, change: np.ndarray, embedding: Embedding) -> float: # change: (m, k) what each code of the column would do
     "By which part of itself the slope of a function grows, for each unit of the function, when rows take the codes that lower it."
@@ -685,7 +688,7 @@ class Aim:
         self.reach = {j: _leverage(f.change) for j, f in found.items() if f is not None}
         n = max(sum(x > 0 for x in self.reach.values()), 1)
         if not self.room: self.room = 1e-3 * max(self.gauge.value(codes) - self.limit, 0.) + 2e-4 * max(self.reach.values(), default=0.) + 1e-12
-        self.hold, self.step, self.nu, self.begun = gain * len(codes) / (2 * n), min(1., 3 / n), 0., False
+        self.hold, self.step, self.nu, self.begun = 10 * gain * len(codes) / n, min(1., 3 / n), 0., False
 
     def effects(self, codes: np.ndarray, order: np.ndarray, j: int) -> Effects | None:
         "What each code of a column would do to the number, and how it is pulled."
@@ -717,7 +720,7 @@ def settle(codes: np.ndarray,       # (m, d) integer codes, such as nearest cent
            aims: Sequence,          # what must be reached
            *,
            sweeps: int = 3,         # refinement sweeps, at least ...
-           most: int = 12,          # ... and at most
+           most: int = 20,          # ... and at most
            seed=None,               # int, numpy Generator or None
            history: list | None = None, # receives dict(sweep, moved, objective, seconds, outside)
            **options,               # passed to `refine`: embedding, forbidden, held, weights, ...

@@ -228,6 +228,11 @@ class _Column(NamedTuple):
     moving: int           # the first so many tables change with a move, the others are rules
     threshold: np.float32 # what the lines must gain before a row moves
 
+    @property
+    def lone(self) -> float:
+        "What a lone move costs, if all tables have the median weight."
+        return self.moving * float(np.median(self.weight[:self.moving])) if self.moving else 0.
+
     def stack(self, codes: np.ndarray, j: int) -> tuple: # as `_sweep_column` takes it
         "What the tables lack, given the codes."
         lines, (base, *how) = self.lines.copy(), self.where
@@ -329,13 +334,14 @@ def _refine_inputs(codes, tables: dict, schema, sigma, total, weights, price, di
         if (codes[:, j] != given[:, j]).any(): raise ValueError(f"column {n!r} has a code that is no whole number; encode it, or take the nearest codes of particles.")
         if codes[:, j].min() < 0 or codes[:, j].max() >= k:
             raise ValueError(f"column {n!r} has a code outside of 0..{k - 1}; encode it with the same schema.")
-    if not isinstance(blocks, (int, np.integer)) or blocks < 0: raise ValueError(f"blocks={blocks!r} is not a whole number of blocks; 4 is the default's choice, 0 for none.")
+    if not isinstance(blocks, (int, np.integer)) or isinstance(blocks, bool) or blocks < 0: raise ValueError(f"blocks={blocks!r} is not a whole number of blocks; 4 is the default's choice, 0 for none.")
     prices = list(price.values()) if isinstance(price, dict) else [price]
     noises = list(sigma.values()) if isinstance(sigma, dict) else [sigma or 0.]
     for name, values in [("price", prices), ("distance_price", [distance_price]), ("weights", list((weights or {}).values())), ("sigma", noises)]:
         if bad := [v for v in values if not 0 <= v <= _MOST]: raise ValueError(f"{name} must be between 0 and {_MOST:g}; got {bad[0]}.")
     if max(prices, default=0) > 0 and (sigma is None or not total or total <= 0):
         raise ValueError("a price needs the noise and the number of rows behind the tables; give sigma= and total=.")
+    if max(prices, default=0) > 0 and blocks: raise ValueError("a price knows the noise of cells, not of blocks; give price= or blocks=, not both.")
     stray = [c for c in (weights or {}) if _clique(c) not in {clique for clique, _, _ in checked}]
     if stray: raise ValueError(f"weights names clique {stray[0]}, which has no table; use the same cliques in both.")
     return codes, checked, rules
@@ -381,10 +387,11 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
     "Exact coordinate descent on the codes towards the tables."
     codes, checked, rules = _refine_inputs(codes, tables, schema, sigma, total, weights, price, distance_price, forbidden, blocks)
     rng, m, embedding, weights = np.random.default_rng(seed), len(codes), embedding or Embedding(schema), _keyed(weights or {})
+    if not any(_has_blocks(t.shape, blocks) for _, _, t in checked): blocks = 0
     groups = [_grouping(k, blocks or k) for k in embedding.shape]
     coarse = [(q, c, _in_blocks(t, [groups[j] for j in c])) for q, c, t in checked if _has_blocks(t.shape, blocks)]
     near = _columns(checked, rules, embedding.shape, m, weights, _keyed(price), _keyed(sigma or 0.), m / total if total else 0.)
-    afar = [_columns(q, [], tuple(int(g[-1]) + 1 for g in groups), m, weights, 0., 0., 0.) for q in ([], coarse)]
+    afar = [_columns(q, [], tuple(int(g[-1]) + 1 for g in groups), m, weights, 0., 0., 0.) for q in (coarse, [])]
     free = [j for j in range(len(near)) if len(near[j].weight) and j not in embedding.index(tuple(held))]
     pulls = _pulls(penalty, penalty_weight, distance_price, particles, codes, embedding)
     order, began = np.arange(m), time.perf_counter()
@@ -392,11 +399,11 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
     for sweep, heat in enumerate(tqdm(heats, desc="refinement", unit="sweep", disable=not verbose)):
         shuffle, moved = rng.permutation(m), 0
         codes, order = codes[shuffle], order[shuffle]
-        seen = np.stack([g[codes[:, j]] for j, g in enumerate(groups)], 1) if coarse else codes
+        seen = np.stack([g[codes[:, j]] for j, g in enumerate(groups)], 1)
         for j in rng.permutation(free):
-            column, far, (cost, pull) = near[j], afar[not heat][j], _tilt(pulls, codes, order, j, embedding)
+            column, far, (cost, pull) = near[j], afar[1 if heat else 0][j], _tilt(pulls, codes, order, j, embedding)
             moved += _sweep_column(codes, j, column.stack(codes, j), column.moving, column.threshold, seen, far.stack(seen, j), groups[j],
-                                   cost, pull, int(rng.integers(2**31)), np.float32(heat * column.moving))
+                                   cost, pull, int(rng.integers(2**31)), np.float32(heat * column.lone))
         if history is not None:
             history.append(dict(sweep=sweep + 1, moved=int(moved), objective=objective(codes, tables, schema, weights, blocks), seconds=time.perf_counter() - began))
         if not moved and not heat: break

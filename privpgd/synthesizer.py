@@ -36,6 +36,7 @@ from .embedding import Embedding
 from .marginals import Measurement, normalize_workload, with_oneways
 from .mixture import fit_mixture, mixture_tables
 from .particles import descend
+from .penalties import Penalty
 from .plan import check_memory, plan
 from .privacy import Budget, Ledger
 from .projection import project, total_of
@@ -99,6 +100,8 @@ def requirements(model: Any, schema: Schema) -> Requirements:
     wants = Requirements(schema, model.penalties, model.constraints, Embedding(schema, line=model.preset == "paper"), lambda frame, names: schema.select(names).encode(frame))
     if wants.held and model.neighbors != "replace":
         raise ValueError("constraints holds PublicColumns, which show the number of rows, but neighbors='add-remove' keeps it private: use neighbors='replace'.")
+    if model.epochs == 0 and (idle := [p for p in wants.penalties if isinstance(p, Penalty) and p.limit is None]):
+        raise ValueError(f"epochs=0 leaves no descent to weigh {idle[0].label()}: leave epochs at None, or give the penalty a limit.")
     return wants
 
 # %% ../nbs/09_synthesizer.ipynb #c017
@@ -252,12 +255,12 @@ def generate(
     choices, embedding = PRESETS[preset], Embedding(schema, line=preset == "paper")
     history: list[dict] = []
     if wants is None: wants = Requirements(schema, penalties, constraints, embedding, lambda frame, names: schema.select(names).encode(frame))
-    first, second, third, fourth = (int(s.generate_state(1)[0]) for s in np.random.SeedSequence(None if seed is None else [314159, seed]).spawn(4))
+    first, second, third, fourth, fifth = (int(s.generate_state(1)[0]) for s in np.random.SeedSequence(None if seed is None else [314159, seed]).spawn(5))
     m, facts = len(wants.given) if wants.held else n_particles, [*measurements, *public_part(measurements, wants)]
     if bare := [n for n in schema.names if not any(n in f.clique for f in facts)]:
         warnings.warn(f"No measured marginal has {', '.join(bare)}: such columns come out uniform, unless a penalty or a rule shapes them; measure them, too.", UserWarning, stacklevel=2)
     tables, start = _tables_and_start(facts, schema, choices, m, embedding, first, verbose, wants)
-    if choices.refinement and wants.penalties: start = embedding.embed(warmed(embedding.nearest(start), tables, schema, wants, choices.refinement["warm"], seed=third, verbose=verbose))
+    if choices.refinement and wants.penalties: start = embedding.embed(warmed(embedding.nearest(start), tables, schema, wants, choices.refinement["warm"], seed=fifth, verbose=verbose))
     options = _descent_options(choices, epochs, wants)
     _check_start(start, wants)
     watch = Watch(wants.penalty, start, history, -(-len(tables) // options["batch_size"]), stops=epochs is None) if wants.descends and options["epochs"] and not choices.descent["epochs"] else None
