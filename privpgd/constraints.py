@@ -721,7 +721,7 @@ def check_avoid(wish: Avoid, bounds: Sequence, *facts: Any) -> None: # what `che
     raise RuleError(f"{wish.label()} cannot be met, for the statistic cannot leave this value by {far:g}: {said}")
 
 # %% ../nbs/07_constraints.ipynb #c056
-_CELLS = 512                                           # columns of rules with more combinations than this move one by one
+_CELLS = 1200                                          # columns of rules with more combinations than this move one by one; two of 32 bins that are missing together have 1,025
 
 class Requirements:
     "Penalties and constraints, checked, in the form that the algorithm uses."

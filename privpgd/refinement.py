@@ -338,48 +338,68 @@ def _tilt(effects: list) -> tuple: # (P, m, k) changes, (P, 4) what they cost
 
 # %% ../nbs/05c_refinement.ipynb #j002
 class _Tied(NamedTuple):
-    "The tables that hold some columns of a group."
+    "The tables that hold some columns of a group, those that hold the same ones side by side."
     tables: list       # (columns, those of the group last; m times the target, flat)
     shape: tuple       # levels of all columns
     where: list        # base, ptr, others, strides: where to start in each table, given a row
-    at: np.ndarray     # (tables, K) where each combination lies from there
+    kind: np.ndarray   # (tables,) which columns of the group it holds
+    many: np.ndarray   # (kinds,) number of spots
+    spots: np.ndarray  # (kinds, at most K) what the combinations are in these columns, from the start
+    at: np.ndarray     # (kinds, K) the spot of each combination
     weight: np.ndarray # (tables,) float32
 
     def stack(self, codes: np.ndarray) -> tuple: # as `_sweep_cells` takes it
         "What the tables lack, given the codes."
         lack = [t - _counts(codes, c, self.shape).ravel() for c, t in self.tables]
-        return np.concatenate([np.empty(0), *lack]).astype(np.float32), *self.where, self.at, self.weight
+        return np.concatenate([np.empty(0), *lack]).astype(np.float32), *self.where, self.kind, self.many, self.spots, self.at, self.weight
 
 def _tied(js: list, cells: np.ndarray, checked: list, shape: tuple, m: int, weights: dict) -> _Tied: # columns, (K, columns) codes
     "The tables that hold some of the columns js, turned so that these run fastest."
-    tables, base, ptr, others, strides, at, weight, end = [], [], [0], [], [], [], [], 0
-    for clique, columns, table in checked:
-        mine, rest = [j for j in columns if j in js], [j for j in columns if j not in js]
+    tables, base, ptr, others, strides, weight, end = [], [], [0], [], [], [], 0
+    kinds: dict[tuple, int] = {}; kind, spots, at = [], np.zeros((0, len(cells)), np.int64), np.zeros((0, len(cells)), np.int64)
+    for clique, columns, table in sorted(checked, key=lambda q: [j for j in q[1] if j in js]):
+        mine, rest = tuple(j for j in columns if j in js), [j for j in columns if j not in js]
         if not mine: continue
         size = [shape[j] for j in mine]
+        if mine not in kinds:
+            seen, spot = np.unique(np.ravel_multi_index(tuple(cells[:, js.index(j)] for j in mine), size), return_inverse=True)
+            spots, at = np.vstack([spots, np.pad(seen, (0, len(cells) - len(seen)))]), np.vstack([at, spot])
+        kind.append(kinds.setdefault(mine, len(kinds)))
         stride = math.prod(size)
         for i in reversed(rest): others.append(i); strides.append(stride); stride *= shape[i]
         tables.append(([*rest, *mine], m * table.transpose([columns.index(j) for j in [*rest, *mine]]).ravel()))
-        at.append(np.ravel_multi_index(tuple(cells[:, js.index(j)] for j in mine), size))
         base.append(end); ptr.append(len(others)); weight.append(_value(weights, clique, 1.)); end += table.size
-    where = [np.array(a, np.int64) for a in (base, ptr, others, strides)]
-    return _Tied(tables, shape, where, np.array(at, np.int64).reshape(-1, len(cells)), np.array(weight, np.float32))
+    return _Tied(tables, shape, [np.array(a, np.int64) for a in (base, ptr, others, strides)], np.array(kind, np.int64), at.max(1, initial=-1) + 1, spots, at, np.array(weight, np.float32))
 
 # %% ../nbs/05c_refinement.ipynb #j004
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _add_cells(row, b, stack, found, gain):
-    "Adds to the gains what each table lacks where the row could go, and keeps where its cells begin; a table that does not notice the move counts the row as gone."
-    lack, base, ptr, others, strides, at, weight = stack
-    for t in range(len(base)):
-        r, w = base[t], weight[t]
-        for q in range(ptr[t], ptr[t + 1]): r += row[others[q]] * strides[q]
-        found[t] = r
-        for c in range(len(gain)): gain[c] += w * (lack[r + at[t, c]] + np.float32(at[t, c] == at[t, b]))
+def _add_cells(row, b, stack, found, part, gain):
+    "Adds to the gains what the tables lack where the row could go, and keeps where its cells begin; tables that do not notice a move gain nothing and lose nothing."
+    lack, base, ptr, others, strides, kind, many, spots, at, weight = stack
+    t = 0
+    for g in range(len(at)):
+        n, stay = many[g], np.float32(0)
+        part[:n] = 0
+        while t < len(base) and kind[t] == g:
+            r, w = base[t], weight[t]
+            for q in range(ptr[t], ptr[t + 1]): r += row[others[q]] * strides[q]
+            for x in range(n): part[x] += w * lack[r + spots[g, x]]
+            found[t] = r; stay += w; t += 1
+        part[at[g, b]] += stay
+        for c in range(len(gain)): gain[c] += part[at[g, c]]
+
+@nb.njit(cache=True)
+def _move(stack, found, b, best):
+    "Takes a row from one combination to another in every table of the stack."
+    lack, _, _, _, _, kind, _, spots, at, _ = stack
+    for t in range(len(found)):
+        g = kind[t]
+        lack[found[t] + spots[g, at[g, b]]] += 1; lack[found[t] + spots[g, at[g, best]]] -= 1
 
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
 def _sweep_cells(codes, own, columns, cells, near, threshold, seen, far, blocks, tilt, pull, seed, heat):
     "Visits all rows in a group of columns; returns the number of moves."
-    k, gain, made, moved = len(cells), np.empty(len(cells), np.float32), np.zeros(len(tilt)), 0
+    k, gain, part, made, moved = len(cells), np.empty(len(cells), np.float32), np.empty(len(cells), np.float32), np.zeros(len(tilt)), 0
     found, found_afar = np.empty(len(near[1]), np.int64), np.empty(len(far[1]), np.int64)
     np.random.seed(seed); s = np.uint64(seed)
     for p in range(len(codes)):
@@ -387,8 +407,8 @@ def _sweep_cells(codes, own, columns, cells, near, threshold, seen, far, blocks,
         if b < 0: continue
         gain[:] = 0
         _add_costs(p, tilt, pull, made, gain)
-        _add_cells(codes[p], b, near, found, gain)
-        _add_cells(seen[p], b, far, found_afar, gain)
+        _add_cells(codes[p], b, near, found, part, gain)
+        _add_cells(seen[p], b, far, found_afar, part, gain)
         if heat > 0: s = _add_heat(heat, s, gain)
         stay, gain[b] = gain[b], np.float32(-3e38)
         top = gain[0]
@@ -399,9 +419,7 @@ def _sweep_cells(codes, own, columns, cells, near, threshold, seen, far, blocks,
             for a in range(len(columns)): codes[p, columns[a]], seen[p, columns[a]] = cells[best, a], blocks[best, a]
             moved += 1
             for f in range(len(tilt)): made[f] += tilt[f, p, best] - tilt[f, p, b]
-            for stack, start in ((near, found), (far, found_afar)):
-                for t in range(len(start)):
-                    stack[0][start[t] + stack[5][t, b]] += 1; stack[0][start[t] + stack[5][t, best]] -= 1
+            _move(near, found, b, best); _move(far, found_afar, b, best)
     return moved
 
 # %% ../nbs/05c_refinement.ipynb #j007
