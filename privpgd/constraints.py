@@ -370,6 +370,13 @@ def _wanted(table: np.ndarray, lead: list, have: np.ndarray) -> np.ndarray: # ax
     return want.reshape([table.shape[a] for a in order]).transpose(np.argsort(order))
 
 # %% ../nbs/07_constraints.ipynb #s0380
+def _given_codes(codes: np.ndarray, js: np.ndarray, target: np.ndarray, keep: tuple, groups: Sequence, embedding: Embedding, rng) -> tuple: # which rows can, (m, d) what they become
+    "Rows with these codes in the columns js, and tied columns taken along; who takes the fewest along comes first."
+    new = codes.copy(); new[:, js] = target
+    out, stay = repair(new, groups, embedding, keep, rng), embedding.index(keep)
+    can = np.flatnonzero((out[:, stay] == new[:, stay]).all(1))
+    return can[np.argsort((out != new)[can].sum(1), kind="stable")], out
+
 def exact_counts(codes: np.ndarray,  # (m, d) integer codes, left unchanged
                  public: dict,       # clique -> probability array
                  embedding: Embedding, # places of the levels
@@ -379,7 +386,6 @@ def exact_counts(codes: np.ndarray,  # (m, d) integer codes, left unchanged
                  ) -> np.ndarray: # (m, d) codes
     "Rows whose public marginals are right to the last row, where the rules let them."
     codes, rng, fixed = np.array(codes, np.int32), np.random.default_rng(seed), set(held)
-    allowed = lambda rows: np.all([g.allowed[tuple(rows[:, embedding.index(g.columns)].T)] for g in groups], axis=0) if groups else np.ones(len(rows), bool)
     for clique, table in public.items():
         js, lead = np.array(embedding.index(clique)), [a for a, n in enumerate(clique) if n in fixed]
         if len(lead) == len(clique): continue
@@ -389,12 +395,15 @@ def exact_counts(codes: np.ndarray,  # (m, d) integer codes, left unchanged
         surplus = np.bincount(cell, minlength=table.size) - _wanted(table, lead, have).ravel()
         for to in np.flatnonzero(surplus < 0):
             target = np.array(np.unravel_index(to, table.shape))
-            for row in rng.permutation(np.flatnonzero(surplus[cell] > 0)):
+            rows = rng.permutation(np.flatnonzero(surplus[cell] > 0))
+            rows = rows[(codes[rows][:, js[lead]] == target[lead]).all(1)]
+            for some in np.split(rows, range(256, len(rows), 256)):
                 if surplus[to] == 0: break
-                trial = codes[row:row + 1].copy(); trial[0, js] = target
-                if surplus[cell[row]] <= 0 or (trial[0, js[lead]] != codes[row, js[lead]]).any() or not allowed(trial)[0]: continue
-                surplus[cell[row]] -= 1; surplus[to] += 1
-                codes[row], cell[row] = trial[0], to
+                can, new = _given_codes(codes[some], js, target, tuple(fixed | set(clique)), groups, embedding, rng)
+                for i in can:
+                    if surplus[to] == 0 or surplus[cell[some[i]]] <= 0: continue
+                    surplus[cell[some[i]]] -= 1; surplus[to] += 1
+                    codes[some[i]], cell[some[i]] = new[i], to
         fixed |= set(clique)
     return codes
 
@@ -712,6 +721,8 @@ def check_avoid(wish: Avoid, bounds: Sequence, *facts: Any) -> None: # what `che
     raise RuleError(f"{wish.label()} cannot be met, for the statistic cannot leave this value by {far:g}: {said}")
 
 # %% ../nbs/07_constraints.ipynb #c056
+_CELLS = 1200                                          # columns of rules with more combinations than this move one by one; two of 32 bins that are missing together have 1,025
+
 class Requirements:
     "Penalties and constraints, checked, in the form that the algorithm uses."
     def __init__(self,
@@ -742,8 +753,9 @@ class Requirements:
     forbidden = property(lambda self: {g.columns: ~g.allowed for g in self.groups})
     descends = property(lambda self: any(not isinstance(p, Bound) for p in self.penalties)) # a bound says itself where to go; other wishes are weighed against the tables by descent
     def refining(self, tables: dict) -> dict: # keyword arguments of `refine`
-        "What refinement must know: the rules, what is held, and that public marginals weigh more."
-        return dict(embedding=self.lens.embedding, forbidden=self.forbidden or None, held=self.held, weights={c: 1000. for c in self.public if c in tables})
+        "What refinement must know: the rules, which columns they tie, what is held, and that public marginals weigh more."
+        tied = [(g.columns, np.argwhere(g.allowed)) for g in self.groups if len(g.columns) > 1 and not g.held and not g.allowed.all() and g.allowed.sum() <= _CELLS]
+        return dict(embedding=self.lens.embedding, forbidden=self.forbidden or None, held=self.held, together=tied, weights={c: 1000. for c in self.public if c in tables})
 
     def __bool__(self) -> bool: return bool(self.penalties or self.groups or self.public or self.held)
 

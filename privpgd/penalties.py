@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from .embedding import Embedding, line
-from .refinement import _FREE, Effects, linearize, refine
+from .refinement import _FREE, Effects, _joined, linearize, refine
 
 # %% auto #0
 __all__ = ['Lens', 'View', 'above', 'below', 'Wish', 'Penalty', 'as_penalty', 'check_penalty', 'Statistic', 'Share', 'Rate',
@@ -538,14 +538,26 @@ class Cells:
         "The cell of each row."
         return np.ravel_multi_index(tuple(codes[:, j] for j in self.columns), self.shape)
 
-    def swapped(self, values: np.ndarray, codes: np.ndarray, j: int) -> np.ndarray: # (cells,) values, (m, d) codes, column -> (m, k) float32
-        "The value of the cell in which each row would be with every code of a column."
-        lines = np.moveaxis(values.reshape(self.shape), self.columns.index(j), -1).astype(np.float32)
-        others = tuple(codes[:, i] for i in self.columns if i != j)
+    def swapped(self, values: np.ndarray, codes: np.ndarray, j: Any, combinations: np.ndarray | None = None) -> np.ndarray: # (cells,) values, (m, d) codes, column (or several, with (K, columns) codes) -> (m, k) float32
+        "The value of the cell in which each row would be with every code of a column, or every combination of codes of several."
+        js = [j] if combinations is None else list(j)
+        mine, rest = [i for i in js if i in self.columns], [i for i in self.columns if i not in js]
+        lines = values.reshape(self.shape).transpose([self.columns.index(i) for i in rest + mine]).astype(np.float32)
+        at: Any = (..., *(combinations[:, js.index(i)] for i in mine)) if combinations is not None else ...
+        lines, others = lines[at], tuple(codes[:, i] for i in rest)
         return np.ascontiguousarray(np.broadcast_to(lines[others], (len(codes), lines.shape[-1])))
 
 # %% ../nbs/06b_penalties.ipynb #n004
-class StatisticGauge:
+class _Gauge:
+    "Reads a number of the rows, and says what moves would do to it."
+    columns: list; changes: Callable[..., tuple]
+
+    def together(self, codes: np.ndarray, order: Any, js: Sequence, cells: np.ndarray) -> tuple: # value, Effects; (K, columns) codes
+        "The number, and what each combination of codes of some columns would do to it: the sum over these columns."
+        found = [self.changes(codes, order, j) for j in js]
+        return next((value for value, e in found if e is not None), np.nan), _joined([e for _, e in found], cells)
+
+class StatisticGauge(_Gauge):
     "Reads a statistic of the rows, or minus it."
     steady = True # what one row can do hardly changes with the others
 
@@ -568,15 +580,23 @@ class StatisticGauge:
 
     def value(self, codes: np.ndarray) -> float: return self.sign * float(self.statistic.combine(self.means(codes), self.lens))
 
+    def _slope(self, codes: np.ndarray) -> tuple: # value, (q,) what one row's features do to it
+        means = self.means(codes).requires_grad_(True)
+        value = self.sign * self.statistic.combine(means, self.lens)
+        return value.item(), torch.autograd.grad(value, means)[0] / len(codes)
+
     def changes(self, codes: np.ndarray, order: Any, j: int) -> tuple: # value, Effects; no Effects of a column that does not matter
         "The number, and what each code of a column would do to it, row by row."
         if j not in self.columns: return np.nan, None
-        means = self.means(codes).requires_grad_(True)
-        value = self.sign * self.statistic.combine(means, self.lens)
-        slope = torch.autograd.grad(value, means)[0] / len(codes)
-        if self.table is not None: return value.item(), Effects(self.cells.swapped((self.table @ slope).numpy(), codes, j))
+        value, slope = self._slope(codes)
+        if self.table is not None: return value, Effects(self.cells.swapped((self.table @ slope).numpy(), codes, j))
         with torch.no_grad(): features = self.statistic.swapped(self._view(codes), j)
-        return value.item(), Effects((features[..., 0].mul_(float(slope[0])) if features.shape[2] == 1 else features @ slope.float()).numpy())
+        return value, Effects((features[..., 0].mul_(float(slope[0])) if features.shape[2] == 1 else features @ slope.float()).numpy())
+
+    def together(self, codes, order, js, cells):
+        if self.table is None or not set(self.columns) & set(js): return super().together(codes, order, js, cells)
+        value, slope = self._slope(codes)
+        return value, Effects(self.cells.swapped((self.table @ slope).numpy(), codes, js, cells))
 
 # %% ../nbs/06b_penalties.ipynb #n008
 def _of_shares(function: Callable, z: torch.Tensor) -> bool: # (n, D) some rows
@@ -635,7 +655,7 @@ def by_rows(function: Callable, codes: np.ndarray, j: int, embedding: Embedding)
     return Effects((torch.stack(out, 1) / len(z)).float().numpy())
 
 # %% ../nbs/06b_penalties.ipynb #n013
-class FunctionGauge:
+class FunctionGauge(_Gauge):
     "Reads a penalty of the rows."
     def __init__(self, penalty: Wish, lens: Lens, codes: np.ndarray): # (m, d) some codes, to look at it
         self.penalty, self.lens, self.asked = penalty, lens, set(lens.names)
@@ -692,9 +712,15 @@ class Aim:
 
     def effects(self, codes: np.ndarray, order: np.ndarray, j: int) -> Effects | None:
         "What each code of a column would do to the number, and how it is pulled."
-        value, found = self.gauge.changes(codes, order, j)
+        return self._pulled(j, *self.gauge.changes(codes, order, j))
+
+    def together(self, codes: np.ndarray, order: np.ndarray, js: Sequence, cells: np.ndarray) -> Effects | None: # (K, columns) codes
+        "What each combination of codes of some columns would do to it; the multiplier takes one step for all of them."
+        return self._pulled(tuple(js), *self.gauge.together(codes, order, js, cells))
+
+    def _pulled(self, which: Any, value: float, found: Effects | None) -> Effects | None: # the columns that are visited
         if found is None: return None
-        if not self.gauge.steady: self.reach[j] = _leverage(found.change)
+        if not self.gauge.steady: self.reach[which] = _leverage(found.change)
         kappa = self.hold / (max(self.reach.values())**2 + 1e-12)
         pull = kappa * (value - self.limit)
         if self.begun: self.nu = max(self.nu + self.step * pull, self.floor)           # what the last visit has left

@@ -181,6 +181,22 @@ def _add_lines(row, stack, found, gain):
         for c in range(len(gain)): gain[c] += w * lines[r, c]
 
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
+def _add_costs(p, tilt, pull, made, gain):
+    "Takes from the gains of row p what the penalties cost, after moves that have made so much of each."
+    for f in range(len(tilt)):
+        u, bend = made[f], pull[f, 2]
+        lean = np.float32(max(pull[f, 0] + pull[f, 1] * (u + bend * u * u / 2), pull[f, 3]) * (1 + bend * u))
+        for c in range(len(gain)): gain[c] -= lean * tilt[f, p, c]
+
+@nb.njit(cache=True, fastmath=True, error_model="numpy")
+def _add_heat(heat, s, gain):
+    "Adds Gumbel numbers of this size to the gains; returns the state of their generator."
+    s = s * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+    first, stride = s >> np.uint64(40), (s >> np.uint64(52)) | np.uint64(1)
+    for c in range(len(gain)): gain[c] += heat * _GUMBEL[(first + np.uint64(c) * stride) & np.uint64(4095)]
+    return s
+
+@nb.njit(cache=True, fastmath=True, error_model="numpy")
 def _sweep_column(codes, j, near, moving, threshold, seen, far, group, tilt, pull, seed, heat):
     "Visits all rows in one column; returns the number of moves."
     k, stay, lines, blocks = near[0].shape[1], far[5].sum(), near[0], far[0]
@@ -190,20 +206,14 @@ def _sweep_column(codes, j, near, moving, threshold, seen, far, group, tilt, pul
     for p in range(len(codes)):
         b = codes[p, j]
         gain[:] = 0
-        for f in range(len(tilt)):
-            u, bend = made[f], pull[f, 2]
-            lean = np.float32(max(pull[f, 0] + pull[f, 1] * (u + bend * u * u / 2), pull[f, 3]) * (1 + bend * u))
-            for c in range(k): gain[c] -= lean * tilt[f, p, c]
+        _add_costs(p, tilt, pull, made, gain)
         _add_lines(codes[p], near, rows, gain)
         if len(rows_afar):
             afar[:] = 0
             _add_lines(seen[p], far, rows_afar, afar)
             afar[group[b]] += stay                     # who stays in the block changes nothing there
             for c in range(k): gain[c] += afar[group[c]]
-        if heat > 0:
-            s = s * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-            first, stride = s >> np.uint64(40), (s >> np.uint64(52)) | np.uint64(1)
-            for c in range(k): gain[c] += heat * _GUMBEL[(first + np.uint64(c) * stride) & np.uint64(4095)]
+        if heat > 0: s = _add_heat(heat, s, gain)
         top = gain[0]
         for c in range(1, k): top = max(top, gain[c])
         if top - gain[b] >= threshold:
@@ -220,6 +230,10 @@ def _sweep_column(codes, j, near, moving, threshold, seen, far, group, tilt, pul
 # %% ../nbs/05c_refinement.ipynb #c036
 _WALL = np.float32(1e30)
 
+def _lone(weight: np.ndarray) -> float: # (tables,)
+    "What a lone move costs, if all tables have the median weight."
+    return len(weight) * float(np.median(weight)) if len(weight) else 0.
+
 class _Column(NamedTuple):
     "What a visit of one column needs."
     lines: np.ndarray     # (rows, k) float64, m times the targets, then the rules
@@ -229,9 +243,7 @@ class _Column(NamedTuple):
     threshold: np.float32 # what the lines must gain before a row moves
 
     @property
-    def lone(self) -> float:
-        "What a lone move costs, if all tables have the median weight."
-        return self.moving * float(np.median(self.weight[:self.moving])) if self.moving else 0.
+    def lone(self) -> float: return _lone(self.weight[:self.moving])
 
     def stack(self, codes: np.ndarray, j: int) -> tuple: # as `_sweep_column` takes it
         "What the tables lack, given the codes."
@@ -314,12 +326,152 @@ def linearize(penalty: Callable,  # (m, D) tensor -> scalar tensor
     bend = _penalty_curvature(penalty, z, g) / (float((g.astype(np.float64)**2).sum()) + 1e-300) if bends else 0.
     return value, Effects((mine[:, order].T @ embedding.centres[j].T).astype(np.float32), bend=bend)
 
-def _tilt(pulls: list, codes, order, j: int, embedding: Embedding) -> tuple: # (P, m, k) changes, (P, 4) what they cost
-    "The effects on weight * m * penalty, for each (penalty, weight)."
-    found = [((p.effects(codes, order, j) if hasattr(p, "effects") else linearize(p, codes, order, j, embedding)[1]), w * len(codes)) for p, w in pulls]
-    found = [(e, w) for e, w in found if e is not None]
+def _effects(penalty, codes, order, j: int, embedding: Embedding) -> Effects | None:
+    "What each level of a column would do to a penalty: it says so itself, or autograd does."
+    return penalty.effects(codes, order, j) if hasattr(penalty, "effects") else linearize(penalty, codes, order, j, embedding)[1]
+
+def _tilt(effects: list) -> tuple: # (P, m, k) changes, (P, 4) what they cost
+    "The effects on weight * m * penalty, for each (Effects or None, weight)."
+    found = [(e, w * len(e.change)) for e, w in effects if e is not None]
     if not found: return _FLAT
     return found[0][0].change[None] if len(found) == 1 else np.stack([e.change for e, _ in found]), np.array([[w * e.pull, w * e.stiff, e.bend, max(w * e.floor, _FREE)] for e, w in found])
+
+# %% ../nbs/05c_refinement.ipynb #j002
+class _Tied(NamedTuple):
+    "The tables that hold some columns of a group, those that hold the same ones side by side."
+    tables: list       # (columns, those of the group last; m times the target, flat)
+    shape: tuple       # levels of all columns
+    where: list        # base, ptr, others, strides: where to start in each table, given a row
+    kind: np.ndarray   # (tables,) which columns of the group it holds
+    many: np.ndarray   # (kinds,) number of spots
+    spots: np.ndarray  # (kinds, at most K) what the combinations are in these columns, from the start
+    at: np.ndarray     # (kinds, K) the spot of each combination
+    weight: np.ndarray # (tables,) float32
+
+    def stack(self, codes: np.ndarray) -> tuple: # as `_sweep_cells` takes it
+        "What the tables lack, given the codes."
+        lack = [t - _counts(codes, c, self.shape).ravel() for c, t in self.tables]
+        return np.concatenate([np.empty(0), *lack]).astype(np.float32), *self.where, self.kind, self.many, self.spots, self.at, self.weight
+
+def _tied(js: list, cells: np.ndarray, checked: list, shape: tuple, m: int, weights: dict) -> _Tied: # columns, (K, columns) codes
+    "The tables that hold some of the columns js, turned so that these run fastest."
+    tables, base, ptr, others, strides, weight, end = [], [], [0], [], [], [], 0
+    kinds: dict[tuple, int] = {}; kind, spots, at = [], np.zeros((0, len(cells)), np.int64), np.zeros((0, len(cells)), np.int64)
+    for clique, columns, table in sorted(checked, key=lambda q: [j for j in q[1] if j in js]):
+        mine, rest = tuple(j for j in columns if j in js), [j for j in columns if j not in js]
+        if not mine: continue
+        size = [shape[j] for j in mine]
+        if mine not in kinds:
+            seen, spot = np.unique(np.ravel_multi_index(tuple(cells[:, js.index(j)] for j in mine), size), return_inverse=True)
+            spots, at = np.vstack([spots, np.pad(seen, (0, len(cells) - len(seen)))]), np.vstack([at, spot])
+        kind.append(kinds.setdefault(mine, len(kinds)))
+        stride = math.prod(size)
+        for i in reversed(rest): others.append(i); strides.append(stride); stride *= shape[i]
+        tables.append(([*rest, *mine], m * table.transpose([columns.index(j) for j in [*rest, *mine]]).ravel()))
+        base.append(end); ptr.append(len(others)); weight.append(_value(weights, clique, 1.)); end += table.size
+    return _Tied(tables, shape, [np.array(a, np.int64) for a in (base, ptr, others, strides)], np.array(kind, np.int64), at.max(1, initial=-1) + 1, spots, at, np.array(weight, np.float32))
+
+# %% ../nbs/05c_refinement.ipynb #j004
+@nb.njit(cache=True, fastmath=True, error_model="numpy")
+def _add_cells(row, b, stack, found, part, gain):
+    "Adds to the gains what the tables lack where the row could go, and keeps where its cells begin; tables that do not notice a move gain nothing and lose nothing."
+    lack, base, ptr, others, strides, kind, many, spots, at, weight = stack
+    t = 0
+    for g in range(len(at)):
+        n, stay = many[g], np.float32(0)
+        part[:n] = 0
+        while t < len(base) and kind[t] == g:
+            r, w = base[t], weight[t]
+            for q in range(ptr[t], ptr[t + 1]): r += row[others[q]] * strides[q]
+            for x in range(n): part[x] += w * lack[r + spots[g, x]]
+            found[t] = r; stay += w; t += 1
+        part[at[g, b]] += stay
+        for c in range(len(gain)): gain[c] += part[at[g, c]]
+
+@nb.njit(cache=True)
+def _move(stack, found, b, best):
+    "Takes a row from one combination to another in every table of the stack."
+    lack, _, _, _, _, kind, _, spots, at, _ = stack
+    for t in range(len(found)):
+        g = kind[t]
+        lack[found[t] + spots[g, at[g, b]]] += 1; lack[found[t] + spots[g, at[g, best]]] -= 1
+
+@nb.njit(cache=True, fastmath=True, error_model="numpy")
+def _sweep_cells(codes, own, columns, cells, near, threshold, seen, far, blocks, tilt, pull, seed, heat):
+    "Visits all rows in a group of columns; returns the number of moves."
+    k, gain, part, made, moved = len(cells), np.empty(len(cells), np.float32), np.empty(len(cells), np.float32), np.zeros(len(tilt)), 0
+    found, found_afar = np.empty(len(near[1]), np.int64), np.empty(len(far[1]), np.int64)
+    np.random.seed(seed); s = np.uint64(seed)
+    for p in range(len(codes)):
+        b = own[p]
+        if b < 0: continue
+        gain[:] = 0
+        _add_costs(p, tilt, pull, made, gain)
+        _add_cells(codes[p], b, near, found, part, gain)
+        _add_cells(seen[p], b, far, found_afar, part, gain)
+        if heat > 0: s = _add_heat(heat, s, gain)
+        stay, gain[b] = gain[b], np.float32(-3e38)
+        top = gain[0]
+        for c in range(1, k): top = max(top, gain[c])
+        if top - stay >= threshold:
+            best = np.random.randint(k)
+            while gain[best] != top: best = (best + 1) % k
+            for a in range(len(columns)): codes[p, columns[a]], seen[p, columns[a]] = cells[best, a], blocks[best, a]
+            moved += 1
+            for f in range(len(tilt)): made[f] += tilt[f, p, best] - tilt[f, p, b]
+            _move(near, found, b, best); _move(far, found_afar, b, best)
+    return moved
+
+# %% ../nbs/05c_refinement.ipynb #j007
+_ROOM = 5e7                                            # numbers that the costs of a group may take
+
+def _joined(effects: list, cells: np.ndarray) -> Effects | None: # Effects or None of each column, (K, columns) codes
+    "What each combination would do, as a sum over the columns."
+    found = [e._replace(change=np.take(e.change, cells[:, a], axis=1)) for a, e in enumerate(effects) if e is not None]
+    return found[0]._replace(change=sum((e.change for e in found[1:]), found[0].change)) if found else None
+
+def _effects_together(penalty, codes, order, js: Sequence, cells: np.ndarray, embedding: Embedding) -> Effects | None:
+    "What each combination of codes of some columns would do to a penalty."
+    if hasattr(penalty, "together"): return penalty.together(codes, order, js, cells)
+    return _joined([_effects(penalty, codes, order, j, embedding) for j in js], cells)
+
+def _check_together(together: Sequence, rules: list, embedding: Embedding) -> list: # of (columns, (K, columns) int32 codes)
+    "Groups of columns with their allowed combinations, or a one-sentence error."
+    out: list[tuple] = []
+    for names, cells in together:
+        js, cells = embedding.index(tuple(names)), np.unique(np.asarray(cells), axis=0)
+        if cells.ndim != 2 or cells.shape[1] != len(js) or cells.dtype.kind not in "iu" or (cells < 0).any() or (cells >= [embedding.shape[j] for j in js]).any():
+            raise ValueError(f"the cells of {', '.join(names)} in together must be combinations of their codes; give an integer array with one row for each and a column for each name.")
+        if twice := set(js) & {j for other, _ in out for j in other}: raise ValueError(f"column {embedding.names[min(twice)]!r} is in two groups of together; put these in one.")
+        for clique, c, f in rules:
+            if set(c) & set(js) and not set(c) <= set(js): raise ValueError(f"the forbidden cells of {', '.join(clique)} share a column with {', '.join(names)} in together; put all of these in one group.")
+            if set(c) <= set(js): cells = cells[f[tuple(cells[:, js.index(i)] for i in c)] < .5]
+        out.append((js, cells.astype(np.int32)))
+    return out
+
+# %% ../nbs/05c_refinement.ipynb #j008
+class _Group(NamedTuple):
+    "What a visit of columns that move together needs."
+    columns: np.ndarray   # positions
+    cells: np.ndarray     # (K, columns) codes
+    blocks: np.ndarray    # (K, columns) their blocks
+    near: _Tied           # the tables
+    afar: tuple           # their blocks, and nothing
+    place: np.ndarray     # the number of each combination of codes, -1 where it is not allowed
+    threshold: np.float32 # what a move must gain
+
+    def own(self, codes: np.ndarray) -> np.ndarray: # (m,)
+        "The cell of each row."
+        return self.place[tuple(codes[:, self.columns].T)]
+
+def _group(js: list, cells: np.ndarray, checked: list, coarse: list, groups: list, shape: tuple, m: int, weights: dict, price, sigma, ratio: float) -> _Group:
+    "One `_Group`, from its columns and cells."
+    blocks, place = np.stack([groups[j][cells[:, a]] for a, j in enumerate(js)], 1), np.full([shape[j] for j in js], -1)
+    place[tuple(cells.T)] = np.arange(len(cells))
+    mine, few = [clique for clique, c, _ in checked if set(c) & set(js)], tuple(int(g[-1]) + 1 for g in groups)
+    afar = tuple(_tied(js, blocks, tables, few, m, weights) for tables in (coarse, []))
+    least = _threshold(mine, weights, price, sigma, ratio) - sum(_value(weights, c, 1.) for c in mine)
+    return _Group(np.array(js), cells, blocks, _tied(js, cells, checked, shape, m, weights), afar, place, np.float32(least))
 
 # %% ../nbs/05c_refinement.ipynb #c052
 _MOST = 1e15                                           # largest weight or price: hard rules weigh 1e30 and must not be outweighed
@@ -374,6 +526,7 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
            particles: np.ndarray | None = None, # (m, D) places to stay near, the given codes' own by default
            forbidden: dict | None = None, # clique -> boolean array, true where no row may go
            held: Sequence = (),           # names of columns that keep their codes
+           together: Sequence = (),       # (names, cells) of columns that only move together, from one row of the integer array `cells` to another
            penalty: Callable | Sequence | None = None, # torch function, (m, D) particles -> scalar; or several
            penalty_weight: Any = 0.,      # kappa, a number, or one for each penalty: what one unit of m times the penalty is worth, in the objective's units
            blocks: int = 0,               # cold sweeps look at the tables in so many blocks of each column's levels, too
@@ -392,8 +545,10 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
     coarse = [(q, c, _in_blocks(t, [groups[j] for j in c])) for q, c, t in checked if _has_blocks(t.shape, blocks)]
     near = _columns(checked, rules, embedding.shape, m, weights, _keyed(price), _keyed(sigma or 0.), m / total if total else 0.)
     afar = [_columns(q, [], tuple(int(g[-1]) + 1 for g in groups), m, weights, 0., 0., 0.) for q in (coarse, [])]
-    free = [j for j in range(len(near)) if len(near[j].weight) and j not in embedding.index(tuple(held))]
-    pulls = _pulls(penalty, penalty_weight, distance_price, particles, codes, embedding)
+    pulls, kept = _pulls(penalty, penalty_weight, distance_price, particles, codes, embedding), set(embedding.index(tuple(held)))
+    tied = [_group(js, cells, checked, coarse, groups, embedding.shape, m, weights, _keyed(price), _keyed(sigma or 0.), m / total if total else 0.)
+            for js, cells in _check_together(together, rules, embedding) if not kept & set(js) and len(cells) > 1 and len(cells) * m * len(pulls) <= _ROOM]
+    free = [j for j in range(len(near)) if len(near[j].weight) and j not in kept.union(*(g.columns.tolist() for g in tied))]
     order, began = np.arange(m), time.perf_counter()
     heats = [*np.geomspace(*_HEAT, warm), *[0.] * sweeps]
     for sweep, heat in enumerate(tqdm(heats, desc="refinement", unit="sweep", disable=not verbose)):
@@ -401,9 +556,13 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
         codes, order = codes[shuffle], order[shuffle]
         seen = np.stack([g[codes[:, j]] for j, g in enumerate(groups)], 1)
         for j in rng.permutation(free):
-            column, far, (cost, pull) = near[j], afar[1 if heat else 0][j], _tilt(pulls, codes, order, j, embedding)
+            column, far, (cost, pull) = near[j], afar[1 if heat else 0][j], _tilt([(_effects(p, codes, order, j, embedding), w) for p, w in pulls])
             moved += _sweep_column(codes, j, column.stack(codes, j), column.moving, column.threshold, seen, far.stack(seen, j), groups[j],
                                    cost, pull, int(rng.integers(2**31)), np.float32(heat * column.lone))
+        for g in tied:
+            cost, pull = _tilt([(_effects_together(p, codes, order, g.columns.tolist(), g.cells, embedding), w) for p, w in pulls])
+            moved += _sweep_cells(codes, g.own(codes), g.columns, g.cells, g.near.stack(codes), g.threshold, seen, g.afar[1 if heat else 0].stack(seen), g.blocks,
+                                  cost, pull, int(rng.integers(2**31)), np.float32(heat * _lone(g.near.weight)))
         if history is not None:
             history.append(dict(sweep=sweep + 1, moved=int(moved), objective=objective(codes, tables, schema, weights, blocks), seconds=time.perf_counter() - began))
         if not moved and not heat: break
