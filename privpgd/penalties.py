@@ -601,8 +601,8 @@ class StatisticGauge(_Gauge):
 # %% ../nbs/06b_penalties.ipynb #n008
 def _of_shares(function: Callable, z: torch.Tensor) -> bool: # (n, D) some rows
     "Whether a function is the same when many rows are taken twice, in another order."
-    many = z.repeat(8, 1)                                        # a division by n - 1 is no matter then
-    return bool(torch.isclose(function(torch.cat([many, many.flip(0)])), function(many), rtol=.05, atol=1e-9))
+    once, twice, first, last = (function(x.repeat(8, 1)) for x in (z, torch.cat([z, z.flip(0)]), *z.tensor_split(2)))  # eight times, so that a division by n - 1 is no matter
+    return bool((twice - once).abs() <= .05 * torch.maximum(once.abs(), (last - first).abs()) + 1e-9)               # near a zero the halves tell what is little
 
 def _bend(function: Callable, codes: np.ndarray, j: int, change: np.ndarray, embedding: Embedding) -> float: # change: (m, k) what each code of the column would do
     "By which part of itself the slope of a function grows, for each unit of the function, when rows take the codes that lower it."
