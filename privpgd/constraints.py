@@ -67,15 +67,16 @@ def _tidy(values: np.ndarray) -> np.ndarray:
 # %% ../nbs/07_constraints.ipynb #v101
 def _plain(values: np.ndarray) -> list: return list(values) if values.dtype.kind == "M" else values.tolist()
 
-def _answers(rule: Rule, columns: list) -> np.ndarray: # arrays of n values -> (n,) bool
-    "What the predicate says, of all rows at once or, when it does not give one answer for each, row by row."
-    try: found = np.asarray(rule.allowed(*columns))
-    except Exception: found = np.empty(())                                # not written for arrays
-    if found.shape != columns[0].shape:
-        try: found = np.array([rule.allowed(*row) for row in zip(*map(_plain, columns))])
-        except Exception as error: raise ValueError(f"the rule {rule.label()} fails on {', '.join(rule.columns)} ({error!r}): mend its predicate.") from None
-    if found.dtype != bool: raise ValueError(f"the rule {rule.label()} gives {found.dtype} values: its predicate must say true or false.")
-    return found
+def _answers(rule: Rule, columns: list, single: bool = False) -> np.ndarray: # arrays of n values -> (n,) bool
+    "What the predicate says, of all rows at once or row by row: in this order, or in the other when rows have to be seen one by one."
+    ways: list[Callable] = [lambda: rule.allowed(*columns), lambda: [rule.allowed(*row) for row in zip(*map(_plain, columns))]]
+    said = ""
+    for way in reversed(ways) if single else ways:
+        try: found = np.asarray(way())
+        except Exception as error: said = said or f"fails on {', '.join(rule.columns)} ({error!r}): mend its predicate."; continue   # perhaps not written for this way
+        if found.shape == columns[0].shape and found.dtype == bool: return found
+        said = f"gives {found.dtype} values: its predicate must say true or false."
+    raise ValueError(f"the rule {rule.label()} {said}")
 
 def obeys(rule: Rule,
           values: Sequence, # one (n,) array for each of the rule's columns
@@ -86,7 +87,7 @@ def obeys(rule: Rule,
     gone = np.any(unknown, axis=0)
     out = np.full(len(gone), bool(rule.missing))
     if not gone.all(): out[~gone] = _answers(rule, [_tidy(v[~gone]) for v in values])
-    if rule.missing is None and gone.any(): out[gone] = _answers(rule, [np.fromiter((None if u else x for u, x in zip(hole[gone], _plain(v[gone]))), object) for hole, v in zip(unknown, values)])
+    if rule.missing is None and gone.any(): out[gone] = _answers(rule, [np.fromiter((None if u else x for u, x in zip(hole[gone], _plain(v[gone]))), object) for hole, v in zip(unknown, values)], single=True)
     return out
 
 # %% ../nbs/07_constraints.ipynb #c013
