@@ -285,6 +285,12 @@ def _ask(function: Callable, rows: Any, said: str) -> Any: # value of the functi
     except Exception as error: raise ValueError(f"{said} fails on {len(rows)} row{'s' * (len(rows) > 1)} ({error!r}): write it for any number of rows.") from error
 
 # %% ../nbs/06b_penalties.ipynb #s0350
+def _varies(wish: Any, lens: Lens, draws: int = 8) -> bool:
+    "Whether the statistic of a wish is not the same for all rows of random levels; its slope may be flat between them."
+    if not hasattr(wish, "statistic"): return False
+    rows = [np.random.default_rng(s).integers(0, lens.shape, (64, len(lens.shape))) for s in range(draws)]
+    return len({float(wish.statistic(lens(torch.as_tensor(lens.embedding.embed(r))))) for r in rows}) > 1
+
 def check_penalty(penalty: Wish, lens: Lens) -> None:
     "Raise one sentence unless the penalty gives one finite, differentiable number on random particles, of any number."
     said, z = f"penalties holds {penalty.label()}, which", torch.empty(0)
@@ -301,7 +307,7 @@ def check_penalty(penalty: Wish, lens: Lens) -> None:
     if grad is None: raise ValueError(f"{said} does not depend on the particles: use its argument.")
     if not torch.isfinite((penalty.weight * grad).square().sum()): raise ValueError(f"{said} has a gradient that is not finite: smooth it where it has a kink or a pole, or lower its weight.")
     remedy = "use smooth torch operations instead of rounding and comparing, such as above(x, threshold, width)" if isinstance(penalty, Penalty) else "its statistic is the same whatever the particles are; correct its threshold, region or value"
-    if not grad.any() and value.item() != 0: raise ValueError(f"{said} is {value.item():.4g} with no slope anywhere: {remedy}.")
+    if not grad.any() and value.item() != 0 and not _varies(penalty, lens): raise ValueError(f"{said} is {value.item():.4g} with no slope anywhere: {remedy}.")
 
 # %% ../nbs/06b_penalties.ipynb #c035
 class Statistic:
