@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
+from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from .embedding import Embedding
@@ -25,10 +26,11 @@ from .refinement import refine
 # %% auto #0
 __all__ = ['Rule', 'obeys', 'RuleError', 'Group', 'groups_of', 'impose', 'repair', 'witnesses', 'place_rows', 'PublicMarginal',
            'exact_counts', 'PublicColumns', 'draw_given', 'Fact', 'possible', 'check_together', 'check_range',
-           'check_values', 'check_facts', 'check_avoid', 'Requirements', 'aims_of', 'warmed', 'finalize', 'Aim',
-           'Avoid', 'Bound', 'Correlation', 'Difference', 'FunctionGauge', 'Lens', 'Mean', 'Penalty', 'Rate', 'Share',
-           'Statistic', 'StatisticGauge', 'Threshold', 'View', 'Wish', 'above', 'as_penalty', 'at_least', 'at_most',
-           'avoid', 'below', 'bound_aims', 'check_penalty', 'dither', 'equal', 'match', 'not_above', 'settle']
+           'check_values', 'check_facts', 'check_avoid', 'is_locked', 'Requirements', 'aims_of', 'warmed', 'finalize',
+           'Aim', 'Avoid', 'Bound', 'Correlation', 'Difference', 'FunctionGauge', 'Lens', 'Mean', 'Penalty', 'Rate',
+           'Share', 'Statistic', 'StatisticGauge', 'Threshold', 'View', 'Wish', 'above', 'as_penalty', 'at_least',
+           'at_most', 'avoid', 'below', 'bound_aims', 'check_penalty', 'dither', 'equal', 'match', 'not_above',
+           'settle']
 
 # %% ../nbs/07_constraints.ipynb #c003
 _all_ = ["Aim", "Avoid", "Bound", "Correlation", "Difference", "FunctionGauge", "Lens", "Mean", "Penalty", "Rate", "Share", "Statistic", "StatisticGauge", "Threshold", "View", "Wish", "above", "as_penalty", "at_least",
@@ -721,9 +723,31 @@ def check_avoid(wish: Avoid, bounds: Sequence, *facts: Any) -> None: # what `che
         except RuleError as problem: said = str(problem)
     raise RuleError(f"{wish.label()} cannot be met, for the statistic cannot leave this value by {far:g}: {said}")
 
-# %% ../nbs/07_constraints.ipynb #c056
+# %% ../nbs/07_constraints.ipynb #58023f2b
 _CELLS = 1200                                          # columns of rules with more combinations than this move one by one; two of 32 bins that are missing together have 1,025
 
+def is_locked(allowed: np.ndarray,     # truth values, one axis a column
+              free: Sequence | None = None, # axes that can change; all by default
+              ) -> bool:
+    "Whether some allowed combination cannot be reached from another one by moves of one free column at a time."
+    cells = np.argwhere(allowed); free = range(allowed.ndim) if free is None else free
+    lines, at, n = [], [], len(cells)
+    for axis in free:
+        found, line = np.unique(np.delete(cells, axis, 1), axis=0, return_inverse=True)
+        lines.append(n + line.ravel()); at.append(np.arange(len(cells))); n += len(found)
+    if not lines: return False
+    ways = csr_array((np.ones(len(cells) * len(lines), bool), (np.concatenate(at), np.concatenate(lines))), shape=(n, n))
+    given = np.unique(np.delete(cells, list(free), 1), axis=0)
+    return connected_components(ways, directed=False)[0] > len(given)
+
+def _say_locked(groups: Sequence) -> None:
+    "A warning for every group of rules whose columns can neither move together nor one by one."
+    for g in groups:
+        if (g.held or g.allowed.sum() > _CELLS) and is_locked(g.allowed, [a for a, n in enumerate(g.columns) if n not in g.held]):
+            why, remedy = (f"{', '.join(g.held)} is public", "leave it out of the public columns") if g.held else (f"they have {g.allowed.sum():,} allowed combinations, more than {_CELLS:,}", "give them fewer bins")
+            warnings.warn(f"the rules on {', '.join(g.columns)} tie these columns, and they cannot move together, for {why}: their shares may be off; {remedy}.", UserWarning, stacklevel=4)
+
+# %% ../nbs/07_constraints.ipynb #c056
 class Requirements:
     "Penalties and constraints, checked, in the form that the algorithm uses."
     def __init__(self,
@@ -750,6 +774,7 @@ class Requirements:
         for p in self.penalties:
             if isinstance(p, Avoid) and p.weight > 0: check_avoid(p, *known)
         self.groups = [g for g in self.groups if not set(g.columns) <= set(self.held)]
+        _say_locked(self.groups)
 
     forbidden = property(lambda self: {g.columns: ~g.allowed for g in self.groups})
     descends = property(lambda self: any(not isinstance(p, Bound) for p in self.penalties)) # a bound says itself where to go; other wishes are weighed against the tables by descent
