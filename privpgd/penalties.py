@@ -563,6 +563,7 @@ class _Gauge:
         found = [self.changes(codes, order, j) for j in js]
         return next((value for value, e in found if e is not None), np.nan), _joined([e for _, e in found], cells)
 
+# %% ../nbs/06b_penalties.ipynb #n004a
 class StatisticGauge(_Gauge):
     "Reads a statistic of the rows, or minus it."
     steady = True # what one row can do hardly changes with the others
@@ -697,6 +698,7 @@ def _leverage(change: np.ndarray) -> float: # (m, k) what each code would do
     "How much one row can move m times the number in a column."
     return len(change) * float(np.sqrt(np.square(np.ptp(change, axis=1), dtype=float).mean()))
 
+# %% ../nbs/06b_penalties.ipynb #n017a
 class Aim:
     "A number of the rows that must reach a limit, and the multiplier that pulls it there."
     def __init__(self,

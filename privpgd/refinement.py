@@ -196,6 +196,14 @@ def _add_heat(heat, s, gain):
     for c in range(len(gain)): gain[c] += heat * _GUMBEL[(first + np.uint64(c) * stride) & np.uint64(4095)]
     return s
 
+@nb.njit(cache=True)
+def _one_of(gain, top):
+    "A level with this gain, drawn where the search begins."
+    best = np.random.randint(len(gain))
+    while gain[best] != top: best = (best + 1) % len(gain)
+    return best
+
+# %% ../nbs/05c_refinement.ipynb #c032b
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
 def _sweep_column(codes, j, near, moving, threshold, seen, far, group, tilt, pull, seed, heat):
     "Visits all rows in one column; returns the number of moves."
@@ -217,8 +225,7 @@ def _sweep_column(codes, j, near, moving, threshold, seen, far, group, tilt, pul
         top = gain[0]
         for c in range(1, k): top = max(top, gain[c])
         if top - gain[b] >= threshold:
-            best = np.random.randint(k)
-            while gain[best] != top: best = (best + 1) % k
+            best = _one_of(gain, top)
             codes[p, j], seen[p, j] = best, group[best]; moved += 1
             for f in range(len(tilt)): made[f] += tilt[f, p, best] - tilt[f, p, b]
             for t in range(moving):
@@ -396,6 +403,7 @@ def _move(stack, found, b, best):
         g = kind[t]
         lack[found[t] + spots[g, at[g, b]]] += 1; lack[found[t] + spots[g, at[g, best]]] -= 1
 
+# %% ../nbs/05c_refinement.ipynb #j004b
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
 def _sweep_cells(codes, own, columns, cells, near, threshold, seen, far, blocks, tilt, pull, seed, heat):
     "Visits all rows in a group of columns; returns the number of moves."
@@ -414,8 +422,7 @@ def _sweep_cells(codes, own, columns, cells, near, threshold, seen, far, blocks,
         top = gain[0]
         for c in range(1, k): top = max(top, gain[c])
         if top - stay >= threshold:
-            best = np.random.randint(k)
-            while gain[best] != top: best = (best + 1) % k
+            best = _one_of(gain, top)
             for a in range(len(columns)): codes[p, columns[a]], seen[p, columns[a]] = cells[best, a], blocks[best, a]
             moved += 1
             for f in range(len(tilt)): made[f] += tilt[f, p, best] - tilt[f, p, b]
@@ -456,7 +463,8 @@ class _Group(NamedTuple):
     cells: np.ndarray     # (K, columns) codes
     blocks: np.ndarray    # (K, columns) their blocks
     near: _Tied           # the tables
-    afar: tuple           # their blocks, and nothing
+    afar: _Tied           # their blocks
+    blank: _Tied          # and none, for warm sweeps
     place: np.ndarray     # the number of each combination of codes, -1 where it is not allowed
     threshold: np.float32 # what a move must gain
 
@@ -469,9 +477,9 @@ def _group(js: list, cells: np.ndarray, checked: list, coarse: list, groups: lis
     blocks, place = np.stack([groups[j][cells[:, a]] for a, j in enumerate(js)], 1), np.full([shape[j] for j in js], -1)
     place[tuple(cells.T)] = np.arange(len(cells))
     mine, few = [clique for clique, c, _ in checked if set(c) & set(js)], tuple(int(g[-1]) + 1 for g in groups)
-    afar = tuple(_tied(js, blocks, tables, few, m, weights) for tables in (coarse, []))
+    afar, blank = (_tied(js, blocks, tables, few, m, weights) for tables in (coarse, []))
     least = _threshold(mine, weights, price, sigma, ratio) - sum(_value(weights, c, 1.) for c in mine)
-    return _Group(np.array(js), cells, blocks, _tied(js, cells, checked, shape, m, weights), afar, place, np.float32(least))
+    return _Group(np.array(js), cells, blocks, _tied(js, cells, checked, shape, m, weights), afar, blank, place, np.float32(least))
 
 # %% ../nbs/05c_refinement.ipynb #c052
 _MOST = 1e15                                           # largest weight or price: hard rules weigh 1e30 and must not be outweighed
@@ -513,6 +521,44 @@ def _pulls(penalty, weight, distance_price: float, places, codes: np.ndarray, em
     if not np.isfinite(places).all(): raise ValueError("particles holds a value that is not finite; give places in the unit cube.")
     return [(_Stay(places, embedding), distance_price / len(codes)), *out]
 
+# %% ../nbs/05c_refinement.ipynb #w201
+class _Work(NamedTuple):
+    "What is prepared once for all sweeps."
+    near: list           # a `_Column` for each column
+    afar: list           # the same for the blocks
+    blank: list          # and for none, for warm sweeps
+    tied: list           # a `_Group` for each group that moves together
+    free: list           # positions of the columns that move one by one
+    blocks: list         # the block of each level, for each column
+    pulls: list          # (penalty, weight)
+    embedding: Embedding
+
+    def sweep(self, codes: np.ndarray, order: np.ndarray, heat: float, rng) -> int: # (m, d) shuffled codes, which row each of them is
+        "Visits all rows in all columns, in place; returns the number of moves."
+        moved, seen = 0, np.stack([g[codes[:, j]] for j, g in enumerate(self.blocks)], 1)
+        for j in rng.permutation(self.free):
+            column, far, (cost, pull) = self.near[j], (self.blank if heat else self.afar)[j], _tilt([(_effects(p, codes, order, j, self.embedding), w) for p, w in self.pulls])
+            moved += _sweep_column(codes, j, column.stack(codes, j), column.moving, column.threshold, seen, far.stack(seen, j), self.blocks[j],
+                                   cost, pull, int(rng.integers(2**31)), np.float32(heat * column.lone))
+        for g in self.tied:
+            cost, pull = _tilt([(_effects_together(p, codes, order, g.columns.tolist(), g.cells, self.embedding), w) for p, w in self.pulls])
+            moved += _sweep_cells(codes, g.own(codes), g.columns, g.cells, g.near.stack(codes), g.threshold, seen, (g.blank if heat else g.afar).stack(seen), g.blocks,
+                                  cost, pull, int(rng.integers(2**31)), np.float32(heat * _lone(g.near.weight)))
+        return moved
+
+# %% ../nbs/05c_refinement.ipynb #w202
+def _work(checked: list, rules: list, together: list, embedding: Embedding, m: int, weights: dict, prices: tuple, blocks: int, held: Sequence, pulls: list) -> _Work: # prices: the constant, the noise, m / n
+    "Columns and groups, ready for sweeps."
+    if not any(_has_blocks(t.shape, blocks) for _, _, t in checked): blocks = 0
+    shape, groups, kept = embedding.shape, [_grouping(k, blocks or k) for k in embedding.shape], set(embedding.index(tuple(held)))
+    coarse = [(q, c, _in_blocks(t, [groups[j] for j in c])) for q, c, t in checked if _has_blocks(t.shape, blocks)]
+    few = tuple(int(g[-1]) + 1 for g in groups)
+    near, afar, blank = _columns(checked, rules, shape, m, weights, *prices), *(_columns(q, [], few, m, weights, 0., 0., 0.) for q in (coarse, []))
+    tied = [_group(js, cells, checked, coarse, groups, shape, m, weights, *prices) for js, cells in together
+            if not kept & set(js) and len(cells) > 1 and len(cells) * m * len(pulls) <= _ROOM]
+    free = [j for j in range(len(near)) if len(near[j].weight) and j not in kept.union(*(g.columns.tolist() for g in tied))]
+    return _Work(near, afar, blank, tied, free, groups, pulls, embedding)
+
 # %% ../nbs/05c_refinement.ipynb #c056
 def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
            tables: dict,                  # clique -> array, the targets as shares
@@ -540,29 +586,14 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
     "Exact coordinate descent on the codes towards the tables."
     codes, checked, rules = _refine_inputs(codes, tables, schema, sigma, total, weights, price, distance_price, forbidden, blocks)
     rng, m, embedding, weights = np.random.default_rng(seed), len(codes), embedding or Embedding(schema), _keyed(weights or {})
-    if not any(_has_blocks(t.shape, blocks) for _, _, t in checked): blocks = 0
-    groups = [_grouping(k, blocks or k) for k in embedding.shape]
-    coarse = [(q, c, _in_blocks(t, [groups[j] for j in c])) for q, c, t in checked if _has_blocks(t.shape, blocks)]
-    near = _columns(checked, rules, embedding.shape, m, weights, _keyed(price), _keyed(sigma or 0.), m / total if total else 0.)
-    afar = [_columns(q, [], tuple(int(g[-1]) + 1 for g in groups), m, weights, 0., 0., 0.) for q in (coarse, [])]
-    pulls, kept = _pulls(penalty, penalty_weight, distance_price, particles, codes, embedding), set(embedding.index(tuple(held)))
-    tied = [_group(js, cells, checked, coarse, groups, embedding.shape, m, weights, _keyed(price), _keyed(sigma or 0.), m / total if total else 0.)
-            for js, cells in _check_together(together, rules, embedding) if not kept & set(js) and len(cells) > 1 and len(cells) * m * len(pulls) <= _ROOM]
-    free = [j for j in range(len(near)) if len(near[j].weight) and j not in kept.union(*(g.columns.tolist() for g in tied))]
+    pulls = _pulls(penalty, penalty_weight, distance_price, particles, codes, embedding)
+    work = _work(checked, rules, _check_together(together, rules, embedding), embedding, m, weights, (_keyed(price), _keyed(sigma or 0.), m / total if total else 0.), blocks, held, pulls)
     order, began = np.arange(m), time.perf_counter()
     heats = [*np.geomspace(*_HEAT, warm), *[0.] * sweeps]
     for sweep, heat in enumerate(tqdm(heats, desc="refinement", unit="sweep", disable=not verbose)):
-        shuffle, moved = rng.permutation(m), 0
+        shuffle = rng.permutation(m)
         codes, order = codes[shuffle], order[shuffle]
-        seen = np.stack([g[codes[:, j]] for j, g in enumerate(groups)], 1)
-        for j in rng.permutation(free):
-            column, far, (cost, pull) = near[j], afar[1 if heat else 0][j], _tilt([(_effects(p, codes, order, j, embedding), w) for p, w in pulls])
-            moved += _sweep_column(codes, j, column.stack(codes, j), column.moving, column.threshold, seen, far.stack(seen, j), groups[j],
-                                   cost, pull, int(rng.integers(2**31)), np.float32(heat * column.lone))
-        for g in tied:
-            cost, pull = _tilt([(_effects_together(p, codes, order, g.columns.tolist(), g.cells, embedding), w) for p, w in pulls])
-            moved += _sweep_cells(codes, g.own(codes), g.columns, g.cells, g.near.stack(codes), g.threshold, seen, g.afar[1 if heat else 0].stack(seen), g.blocks,
-                                  cost, pull, int(rng.integers(2**31)), np.float32(heat * _lone(g.near.weight)))
+        moved = work.sweep(codes, order, heat, rng)
         if history is not None:
             history.append(dict(sweep=sweep + 1, moved=int(moved), objective=objective(codes, tables, schema, weights, blocks), seconds=time.perf_counter() - began))
         if not moved and not heat: break
