@@ -726,6 +726,10 @@ def check_avoid(wish: Avoid, bounds: Sequence, *facts: Any) -> None: # what `che
 # %% ../nbs/07_constraints.ipynb #58023f2b
 _CELLS = 1200                                          # columns of rules with more combinations than this move one by one; two of 32 bins that are missing together have 1,025
 
+def _together(group) -> bool:
+    "Whether the columns of a group of rules can move together."
+    return not group.held and group.allowed.sum() <= _CELLS
+
 def is_locked(allowed: np.ndarray,     # truth values, one axis a column
               free: Sequence | None = None, # axes that can change; all by default
               ) -> bool:
@@ -743,7 +747,7 @@ def is_locked(allowed: np.ndarray,     # truth values, one axis a column
 def _say_locked(groups: Sequence) -> None:
     "A warning for every group of rules whose columns can neither move together nor one by one."
     for g in groups:
-        if (g.held or g.allowed.sum() > _CELLS) and is_locked(g.allowed, [a for a, n in enumerate(g.columns) if n not in g.held]):
+        if not _together(g) and is_locked(g.allowed, [a for a, n in enumerate(g.columns) if n not in g.held]):
             why, remedy = (f"{', '.join(g.held)} is public", "leave it out of the public columns") if g.held else (f"they have {g.allowed.sum():,} allowed combinations, more than {_CELLS:,}", "give them fewer bins")
             warnings.warn(f"the rules on {', '.join(g.columns)} tie these columns, and they cannot move together, for {why}: their shares may be off; {remedy}.", UserWarning, stacklevel=4)
 
@@ -780,7 +784,7 @@ class Requirements:
     descends = property(lambda self: any(not isinstance(p, Bound) for p in self.penalties)) # a bound says itself where to go; other wishes are weighed against the tables by descent
     def refining(self, tables: dict) -> dict: # keyword arguments of `refine`
         "What refinement must know: the rules, which columns they tie, what is held, and that public marginals weigh more."
-        tied = [(g.columns, np.argwhere(g.allowed)) for g in self.groups if len(g.columns) > 1 and not g.held and not g.allowed.all() and g.allowed.sum() <= _CELLS]
+        tied = [(g.columns, np.argwhere(g.allowed)) for g in self.groups if len(g.columns) > 1 and not g.allowed.all() and _together(g)]
         return dict(embedding=self.lens.embedding, forbidden=self.forbidden or None, held=self.held, together=tied, weights={c: 1000. for c in self.public if c in tables})
 
     def __bool__(self) -> bool: return bool(self.penalties or self.groups or self.public or self.held)

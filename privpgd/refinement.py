@@ -8,6 +8,7 @@ __all__ = ['margins', 'independent', 'objective', 'Effects', 'linearize', 'refin
 # %% ../nbs/05c_refinement.ipynb #c002
 import math
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -430,7 +431,7 @@ def _sweep_cells(codes, own, columns, cells, near, threshold, seen, far, blocks,
     return moved
 
 # %% ../nbs/05c_refinement.ipynb #j007
-_ROOM = 5e7                                            # numbers that the costs of a group may take
+_ROOM = 2e8                                            # numbers that the costs of a group may take, 800 MB
 
 def _joined(effects: list, cells: np.ndarray) -> Effects | None: # Effects or None of each column, (K, columns) codes
     "What each combination would do, as a sum over the columns."
@@ -554,8 +555,9 @@ def _work(checked: list, rules: list, together: list, embedding: Embedding, m: i
     coarse = [(q, c, _in_blocks(t, [groups[j] for j in c])) for q, c, t in checked if _has_blocks(t.shape, blocks)]
     few = tuple(int(g[-1]) + 1 for g in groups)
     near, afar, blank = _columns(checked, rules, shape, m, weights, *prices), *(_columns(q, [], few, m, weights, 0., 0., 0.) for q in (coarse, []))
-    tied = [_group(js, cells, checked, coarse, groups, shape, m, weights, *prices) for js, cells in together
-            if not kept & set(js) and len(cells) > 1 and len(cells) * m * len(pulls) <= _ROOM]
+    fits = [(js, cells) for js, cells in together if len(cells) * m * len(pulls) <= _ROOM]
+    if len(fits) < len(together): warnings.warn(f"columns with more than {_ROOM / m / len(pulls):,.0f} combinations do not move together, for want of memory beside {len(pulls)} penalties: give them fewer bins, or take fewer particles.", UserWarning, stacklevel=3)
+    tied = [_group(js, cells, checked, coarse, groups, shape, m, weights, *prices) for js, cells in fits if not kept & set(js) and len(cells) > 1]
     free = [j for j in range(len(near)) if len(near[j].weight) and j not in kept.union(*(g.columns.tolist() for g in tied))]
     return _Work(near, afar, blank, tied, free, groups, pulls, embedding)
 
