@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
-from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from .embedding import Embedding
@@ -26,11 +25,10 @@ from .refinement import refine
 # %% auto #0
 __all__ = ['Rule', 'obeys', 'RuleError', 'Group', 'groups_of', 'impose', 'repair', 'witnesses', 'place_rows', 'PublicMarginal',
            'exact_counts', 'PublicColumns', 'draw_given', 'Fact', 'possible', 'check_together', 'check_range',
-           'check_values', 'check_facts', 'check_avoid', 'is_locked', 'Requirements', 'aims_of', 'warmed', 'finalize',
-           'Aim', 'Avoid', 'Bound', 'Correlation', 'Difference', 'FunctionGauge', 'Lens', 'Mean', 'Penalty', 'Rate',
-           'Share', 'Statistic', 'StatisticGauge', 'Threshold', 'View', 'Wish', 'above', 'as_penalty', 'at_least',
-           'at_most', 'avoid', 'below', 'bound_aims', 'check_penalty', 'dither', 'equal', 'match', 'not_above',
-           'settle']
+           'check_values', 'check_facts', 'check_avoid', 'Requirements', 'aims_of', 'warmed', 'finalize', 'Aim',
+           'Avoid', 'Bound', 'Correlation', 'Difference', 'FunctionGauge', 'Lens', 'Mean', 'Penalty', 'Rate', 'Share',
+           'Statistic', 'StatisticGauge', 'Threshold', 'View', 'Wish', 'above', 'as_penalty', 'at_least', 'at_most',
+           'avoid', 'below', 'bound_aims', 'check_penalty', 'dither', 'equal', 'match', 'not_above', 'settle']
 
 # %% ../nbs/07_constraints.ipynb #c003
 _all_ = ["Aim", "Avoid", "Bound", "Correlation", "Difference", "FunctionGauge", "Lens", "Mean", "Penalty", "Rate", "Share", "Statistic", "StatisticGauge", "Threshold", "View", "Wish", "above", "as_penalty", "at_least",
@@ -135,10 +133,11 @@ def _grid(rule: Rule, columns: list, corners: dict) -> np.ndarray: # shape (k1, 
 # %% ../nbs/07_constraints.ipynb #s0160
 class Group:
     "Rules that share columns, judged together."
-    def __init__(self, rules: list, lens: Lens, held: Sequence = ()): # names of columns whose values are given
-        self.rules, names = rules, {n for r in rules for n in r.columns}
+    give: Callable[..., np.ndarray]; points: int  # a cell below writes the first, which sets the second: how many values of a bin are asked
+
+    def __init__(self, rules: list, lens: Lens):
+        self.rules, self.lens, names = rules, lens, {n for r in rules for n in r.columns}
         self.columns = tuple(n for n in lens.names if n in names)
-        self.held = tuple(n for n in self.columns if n in held)
         for points in (65, 17, 5, 3):
             self.corners = {n: _corners(lens.columns[n], lens.shape[lens.index(n)], points) for n in self.columns}
             if (size := np.prod([float(c.size) for c in self.corners.values()])) <= 1e6: break
@@ -147,9 +146,14 @@ class Group:
         self.idle = [rule for rule, grid in zip(rules, grids) if grid.all()] # rules that forbid nothing
         self.grid = np.ones([s for c in self.corners.values() for s in c.shape], bool)
         for grid in grids: self.grid &= grid
-        inner = {n: 2 * a + 1 for a, n in enumerate(self.columns)}
-        some: Any = self.grid.any(tuple(a for n, a in inner.items() if n not in held), keepdims=True)
-        self.allowed = some.all(tuple(inner.values()))
+        inner: Any = tuple(range(1, self.grid.ndim, 2))
+        self.allowed: np.ndarray = np.asarray(self.grid.any(inner))
+        self.held: tuple = (); self.free = self.columns; self.may: Any = self.allowed[None] # columns that are public, the others, and (kinds, codes of these) which rows may be where
+        self.kind: np.ndarray | None = None                                  # of each row, when there are public columns
+
+    def kinds(self, rows: Any, n: int) -> np.ndarray: # which rows of the table, how many -> (n,)
+        "The kind of each row."
+        return np.zeros(n, int) if self.kind is None else self.kind[rows]
 
 # %% ../nbs/07_constraints.ipynb #c019
 def _fewest(items: list, fails: Callable) -> list: # list of items -> whether it cannot be
@@ -159,22 +163,22 @@ def _fewest(items: list, fails: Callable) -> list: # list of items -> whether it
         if rest and fails(rest): items = rest
     return items
 
-def _gather(rules: Sequence, lens: Lens, held: Sequence = ()) -> list:
+def _gather(rules: Sequence, lens: Lens) -> list:
     "Rules in groups that share columns."
     sets: list = []
     for rule in rules:
         for n in rule.columns: lens.index(n)                           # raises for an unknown column
         touching = [s for s in sets if any(set(rule.columns) & set(r.columns) for r in s)]
         sets = [s for s in sets if s not in touching] + [[r for s in touching for r in s] + [rule]]
-    return [Group(s, lens, held) for s in sets]
+    return [Group(s, lens) for s in sets]
 
-def groups_of(rules: Sequence, lens: Lens, held: Sequence = ()) -> list:
+def groups_of(rules: Sequence, lens: Lens) -> list:
     "The groups, or a sentence about rules that contradict each other."
-    groups = _gather(rules, lens, held)
+    groups = _gather(rules, lens)
     for group in groups:
         for rule in group.idle: warnings.warn(f"the rule {rule.label()} forbids none of the values of {', '.join(rule.columns)} that were asked: check its predicate, and how it spells its levels.", UserWarning, stacklevel=3)
         if group.allowed.any(): continue
-        few = _fewest(group.rules, lambda rules: not all(g.allowed.any() for g in _gather(rules, lens, held)))
+        few = _fewest(group.rules, lambda rules: not all(g.allowed.any() for g in _gather(rules, lens)))
         names, columns = [r.label() for r in few], [n for n in group.columns if any(n in r.columns for r in few)]
         points = max(group.corners[n].shape[1] for n in columns)
         where, range_ = (f" at the {points} points that were asked in each bin", ", or give a range instead of a single value") if points > 1 else ("", "")
@@ -234,57 +238,129 @@ def repair(codes: np.ndarray,        # (m, d) integer codes, left unchanged
            embedding: Embedding,     # places of the levels
            held: Sequence = (),      # names of columns that keep their codes
            seed=None,                # int, numpy Generator or None
+           rows: Any = slice(None),  # which rows of the table these are, for public columns
            ) -> np.ndarray: # (m, d) codes, all allowed
-    "Every forbidden row at the nearest allowed combination."
+    "Every forbidden row at the nearest combination that it may take."
     codes, rng = np.array(codes, np.int32), np.random.default_rng(seed)
     for group in groups:
-        js = embedding.index(group.columns)
-        bad = np.flatnonzero(~group.allowed[tuple(codes[:, js].T)])
-        if not len(bad): continue
-        targets, weight = np.argwhere(group.allowed), [1e3 if n in held else 1. for n in group.columns]
-        place = lambda cells: np.concatenate([w * embedding.centres[j][cells[:, a]] for a, (j, w) in enumerate(zip(js, weight))], axis=1)
-        cells, which = np.unique(codes[bad][:, js], axis=0, return_inverse=True)
-        to = place(targets).astype(np.float64)
-        for i, z in enumerate(place(cells).astype(np.float64)):
-            far = ((to - z)**2).sum(1)
-            rows = bad[which.ravel() == i]
-            codes[np.ix_(rows, js)] = targets[rng.choice(np.flatnonzero(far <= far.min() + 1e-9), len(rows))]
+        js, kind = embedding.index(group.free), group.kinds(rows, len(codes))
+        bad = np.flatnonzero(~group.may[(kind, *codes[:, js].T)])
+        weight = [1e3 if n in held else 1. for n in group.free]
+        place = lambda cells: np.concatenate([w * embedding.centres[j][cells[:, a]] for a, (j, w) in enumerate(zip(js, weight))], axis=1).astype(np.float64)
+        for k in np.unique(kind[bad]):
+            mine, targets = bad[kind[bad] == k], np.argwhere(group.may[k])
+            cells, which = np.unique(codes[mine][:, js], axis=0, return_inverse=True)
+            to = place(targets)
+            for i, z in enumerate(place(cells)):
+                far, some = ((to - z)**2).sum(1), mine[which.ravel() == i]
+                codes[np.ix_(some, js)] = targets[rng.choice(np.flatnonzero(far <= far.min() + 1e-9), len(some))]
     return codes
 
 # %% ../nbs/07_constraints.ipynb #c029
-def _options(group: Group, name: str, fixed: Mapping, n: int) -> list: # (values, codes), one of each for every row
+def _options(group: Group, name: str, fixed: Mapping, points: int) -> tuple: # (n, P) values and codes, with n = 1 if they are the same for all rows
     "What a free column can be: copies of fixed values of its kind that lie within its bins, and its points."
-    corners, out = group.corners[name], []
+    corners, values, codes = _corners(group.lens.columns[name], group.lens.shape[group.lens.index(name)], points), [], []
     known = corners[~_unknown(corners[:, 0])]
     for v in fixed.values():
         if known.shape[1] == 1 or v.dtype.kind not in {"i": "iuf", "f": "iuf", "M": "M"}.get(known.dtype.kind, ""): continue
         copy = np.where(_unknown(v), known[0, 0], np.clip(v, known[0, 0], known[-1, -1])).astype(known.dtype)
-        out.append((copy, np.searchsorted(known[:, 0], copy, side="right") - 1))
-    return out + [(np.full(n, v, corners.dtype), np.full(n, code)) for code, row in enumerate(corners) for v in dict.fromkeys(row.tolist())]
+        values.append(copy[:, None]); codes.append(np.searchsorted(known[:, 0], copy, side="right")[:, None] - 1)
+    each, n = np.repeat(np.arange(len(corners)), corners.shape[1])[None], len(values[0]) if values else 1
+    return np.concatenate([*values, np.broadcast_to(corners.reshape(1, -1), (n, corners.size))], 1), np.concatenate([*codes, np.broadcast_to(each, (n, each.size))], 1)
 
-def witnesses(group: Group,
-              fixed: Mapping, # public column -> (n,) values
-              n: int,         # number of rows
-              ) -> tuple: # column -> (n,) values, column -> (n,) codes, (n,) whether found
+def _holds(rule: Rule, free: Sequence, values: dict, cells: dict) -> np.ndarray: # column -> (b or 1, P) values and codes; free columns with P points, the others with one -> (b or 1, P, ...)
+    "Where a rule holds, over the rows and the points of its free columns."
+    mine = [n for n in free if n in rule.columns]
+    spread = lambda a, n: a.reshape([len(a), *(a.shape[1] if n == x else 1 for x in mine)])
+    flat = np.broadcast_arrays(*(spread(values[n], n) for n in rule.columns))
+    out = obeys(rule, [v.ravel() for v in flat]).reshape(flat[0].shape)
+    if rule.straddle == "forbid" and mine:                                              # a cell with a point at which it does not hold is out
+        size = [int(cells[n].max()) + 1 for n in mine]
+        cell = np.broadcast_to(np.ravel_multi_index(np.broadcast_arrays(*(spread(cells[n], n) for n in mine)), size), out.shape).reshape(len(out), -1)
+        bad = np.zeros((len(out), int(np.prod(size))), bool); bad[np.nonzero(~out.reshape(len(out), -1))[0], cell[~out.reshape(len(out), -1)]] = True
+        out = ~np.take_along_axis(bad, cell, 1).reshape(out.shape)
+    return out.reshape([len(out), *(out.shape[1 + mine.index(n)] if n in mine else 1 for n in free)])
+
+# %% ../nbs/07_constraints.ipynb #c029b
+def _asked(group: Group, fixed: Mapping, n: int, points: int): # public column -> (n,) values
+    "Parts of the rows, with where the rules hold for them, (b, points), the cell of each point, and the values of the free columns there."
+    options = {x: _options(group, x, fixed, points) for x in group.free}
+    shape, codes = [options[x][0].shape[1] for x in group.free], [len(group.corners[x]) for x in group.free]
+    step = max(int(2e6 / np.prod(shape)), 1)
+    for first in range(0, n, step):
+        part = slice(first, min(first + step, n))
+        both = {x: [a[part] if len(a) == n else a for a in o] for x, o in options.items()} | {x: [v[part][:, None], None] for x, v in fixed.items()}
+        values, cells = ({x: o[k] for x, o in both.items()} for k in (0, 1))
+        b, ok = part.stop - first, np.ones((part.stop - first, *shape), bool)
+        for rule in group.rules: ok &= _holds(rule, group.free, values, cells)
+        across = [cells[x].reshape([len(cells[x]), *(p if a == c else 1 for c, p in enumerate(shape))]) for a, x in enumerate(group.free)]
+        cell = np.ravel_multi_index(np.broadcast_arrays(*across), codes) if across else np.zeros(1, int)
+        yield part, ok.reshape(b, -1), np.broadcast_to(cell.reshape(len(cell), -1), (b, ok[0].size)), values
+
+def _by_bins(group: Group) -> np.ndarray: # (codes of held columns, codes of free ones) boolean
+    "What suits every asked value of the public bins; or some, where nothing suits all."
+    inner = {n: 2 * a + 1 for a, n in enumerate(group.columns)}
+    some: Any = group.grid.any(tuple(inner[n] for n in group.free), keepdims=True)
+    order = [group.columns.index(n) for n in (*group.held, *group.free)]
+    every, any_ = (found.transpose(order).reshape(int(np.prod([found.shape[a] for a in order[:len(group.held)]])), -1) for found in (some.all(tuple(inner.values())), group.allowed))
+    out = np.where(every.any(1, keepdims=True), every, any_)
+    return out | ~out.any(1, keepdims=True)
+
+# %% ../nbs/07_constraints.ipynb #c029c
+def _give(self: Group,
+          fixed: Mapping, # public column -> (n,) values
+          codes: Mapping, # public column -> (n,) codes
+          most: float = 1e8, # questions
+          ) -> np.ndarray: # (n,) whether a row can be completed
+    "Takes note of public columns: the kind of each row, and what rows of a kind may take."
+    self.held, self.free = (tuple(n for n in self.columns if (n in fixed) == there) for there in (True, False))
+    tell = [np.unique(fixed[n], return_inverse=True)[1].ravel() if hasattr(self.lens.columns[n], "low") else codes[n] for n in self.held]
+    _, first, which = np.unique(np.stack(tell, 1), axis=0, return_index=True, return_inverse=True)                          # rows that differ
+    rows, shape = {n: fixed[n][first] for n in self.held}, [len(self.corners[n]) for n in self.free]
+    home = np.ravel_multi_index([codes[n][first] for n in self.held], size := [len(self.corners[n]) for n in self.held])
+    for points in (65, 17, 5, 3):
+        self.points, asks = points, len(first) * np.prod([float(_options(self, n, rows, points)[0].shape[1]) for n in self.free])
+        if asks <= 2e6: break
+    may: Any = np.zeros((len(first), int(np.prod(shape))), bool)
+    told = np.ones(len(first), bool)
+    if asks > most: may = _by_bins(self)[home]
+    else:
+        for part, ok, cell, _ in _asked(self, rows, len(first), points): may[part.start + np.nonzero(ok)[0], cell[ok]] = True
+        told = may.any(1)
+    bits, kind = np.unique(np.packbits(may, axis=1), axis=0, return_inverse=True)
+    self.may, self.kind = np.unpackbits(bits, axis=1, count=may.shape[1]).astype(bool).reshape(-1, *shape), kind.ravel()[which.ravel()]
+    left = np.zeros((int(np.prod(size)), *shape), bool)
+    for h, k in np.unique(np.c_[home, kind.ravel()], axis=0): left[h] |= self.may[k]
+    self.allowed = left.reshape(*size, *shape).transpose([(*self.held, *self.free).index(n) for n in self.columns])
+    return told[which.ravel()]
+
+Group.give = _give
+
+# %% ../nbs/07_constraints.ipynb #c030c
+def witnesses(group: Group,    # that has been given public columns
+              fixed: Mapping,  # public column -> (n,) values
+              own: np.ndarray, # (n, free columns) codes, which are kept if possible
+              ) -> tuple: # free column -> (n,) values, (n, free columns) codes, (n,) whether found
     "Values and codes of a group's other columns such that every row obeys."
-    free = [x for x in group.columns if x not in fixed]
-    options, todo = [_options(group, x, fixed, n) for x in free], np.arange(n)
-    values, codes, found = {x: np.empty(n, group.corners[x].dtype) for x in free}, {x: np.zeros(n, int) for x in free}, np.zeros(n, bool)
-    for choice in itertools.islice(itertools.product(*options), 200_000):
-        if not len(todo): break
-        trial = {x: v[todo] for x, v in fixed.items()} | {x: v[todo] for x, (v, _) in zip(free, choice)}
-        good = np.all([obeys(rule, [trial[x] for x in rule.columns]) for rule in group.rules], axis=0)
-        for x, (v, code) in zip(free, choice): values[x][todo[good]], codes[x][todo[good]] = v[todo[good]], code[todo[good]]
-        found[todo[good]] = True
-        todo = todo[~good]
+    n, shape = len(own), [len(group.corners[x]) for x in group.free]
+    values: dict = {x: np.empty(n, group.corners[x].dtype) for x in group.free}
+    codes, found, home = np.array(own), np.zeros(n, bool), np.ravel_multi_index(tuple(own.T), shape)
+    for part, ok, cell, points in _asked(group, fixed, n, group.points):
+        found[part], here = ok.any(1), ok & (cell == home[part, None])
+        pick = np.where(here.any(1), here.argmax(1), ok.argmax(1))
+        at = np.unravel_index(pick, [points[x].shape[1] for x in group.free])
+        for x, a in zip(group.free, at): values[x][part] = points[x][np.arange(len(pick)) if len(points[x]) > 1 else 0, a]
+        codes[part] = np.stack(np.unravel_index(cell[np.arange(len(pick)), pick], shape), 1)
     return values, codes, found
 
 # %% ../nbs/07_constraints.ipynb #c031
 def _retry(values: dict, codes: np.ndarray, bad: np.ndarray, group: Group, lens: Lens) -> None:
-    "Rows that fit nowhere in their own cells move to others, in place."
-    new, where, found = witnesses(group, {n: values[n][bad] for n in group.held}, len(bad))
+    "Rows that fit nowhere in the points of their cells, at a witness, in place."
+    js, found = lens.embedding.index(group.free), np.zeros(len(bad), bool)
+    if group.held:
+        new, codes[np.ix_(bad, js)], found = witnesses(group, {n: values[n][bad] for n in group.held}, codes[np.ix_(bad, js)])
+        for n in new: values[n][bad] = new[n]
     if not found.all(): raise RuleError(f"{(~found).sum()} rows could not be placed so that {' and '.join(r.label() for r in group.rules)} hold: use straddle='forbid'.")
-    for n in new: values[n][bad], codes[bad, lens.index(n)] = new[n], where[n]
 
 # %% ../nbs/07_constraints.ipynb #s0310
 def place_rows(codes: np.ndarray, # (m, d) codes, all allowed; rows of public values that fit in no point of their cells are changed in place
@@ -373,10 +449,10 @@ def _wanted(table: np.ndarray, lead: list, have: np.ndarray) -> np.ndarray: # ax
     return want.reshape([table.shape[a] for a in order]).transpose(np.argsort(order))
 
 # %% ../nbs/07_constraints.ipynb #s0380
-def _given_codes(codes: np.ndarray, js: np.ndarray, target: np.ndarray, keep: tuple, groups: Sequence, embedding: Embedding, rng) -> tuple: # which rows can, (m, d) what they become
+def _given_codes(codes: np.ndarray, rows: np.ndarray, js: np.ndarray, target: np.ndarray, keep: tuple, groups: Sequence, embedding: Embedding, rng) -> tuple: # which of the rows can, (rows, d) what they become
     "Rows with these codes in the columns js, and tied columns taken along; who takes the fewest along comes first."
-    new = codes.copy(); new[:, js] = target
-    out, stay = repair(new, groups, embedding, keep, rng), embedding.index(keep)
+    new = codes[rows]; new[:, js] = target
+    out, stay = repair(new, groups, embedding, keep, rng, rows), embedding.index(keep)
     can = np.flatnonzero((out[:, stay] == new[:, stay]).all(1))
     return can[np.argsort((out != new)[can].sum(1), kind="stable")], out
 
@@ -402,7 +478,7 @@ def exact_counts(codes: np.ndarray,  # (m, d) integer codes, left unchanged
             rows = rows[(codes[rows][:, js[lead]] == target[lead]).all(1)]
             for some in np.split(rows, range(256, len(rows), 256)):
                 if surplus[to] == 0: break
-                can, new = _given_codes(codes[some], js, target, tuple(fixed | set(clique)), groups, embedding, rng)
+                can, new = _given_codes(codes, some, js, target, tuple(fixed | set(clique)), groups, embedding, rng)
                 for i in can:
                     if surplus[to] == 0 or surplus[cell[some[i]]] <= 0: continue
                     surplus[cell[some[i]]] -= 1; surplus[to] += 1
@@ -464,10 +540,10 @@ def _fraction(statistic: Statistic, facts: Sequence, lens: Lens) -> tuple | None
     return (-a * b / spread, 0., 0., 0., 0., 1 / spread), (1., 0., 0., 0., 0., 0.)
 
 # %% ../nbs/07_constraints.ipynb #v111
-def _open_cells(facts: Sequence, columns: tuple, lens: Lens, held: Sequence = ()) -> np.ndarray: # boolean, over the codes of the columns
+def _open_cells(facts: Sequence, columns: tuple, lens: Lens) -> np.ndarray: # boolean, over the codes of the columns
     "The cells in which rows may be: no rule forbids them, and no public table has nobody there."
     mask, some = np.ones([lens.shape[lens.index(n)] for n in columns], bool), lambda a, axes: a.any(axes)
-    for g in _gather([f.rule for f in facts if f.rule is not None], lens, held): mask &= _narrow(g.allowed, g.columns, columns, some)
+    for g in _gather([f.rule for f in facts if f.rule is not None], lens): mask &= _narrow(g.allowed, g.columns, columns, some)
     for f in facts:
         common = tuple(n for n in lens.names if n in f.columns and n in columns)
         if f.table is not None and common: mask &= _narrow(f.table(common) > 0, common, columns, some)
@@ -500,11 +576,10 @@ def _conditions(facts: Sequence, columns: tuple, cells: np.ndarray, lens: Lens) 
 def possible(facts: Sequence,       # rules, bounds and public tables
              columns: tuple,        # on whose cells they are judged; tables and rules are narrowed to them
              lens: Lens,            # what is known of the columns
-             held: Sequence = (),   # names of columns whose values are given
              most: float = 1e5,     # unknowns of the linear program; beyond them nothing is known to be impossible
              ) -> bool:
     "Whether some table obeys all facts."
-    cells = np.argwhere(_open_cells(facts, columns, lens, held))
+    cells = np.argwhere(_open_cells(facts, columns, lens))
     if not len(cells): return False
     tables, rows = _conditions(facts, columns, cells, lens)
     kinds = np.unique(np.column_stack([*(key for key, _, _ in tables), rows]), axis=0)               # cells that nothing tells apart are one unknown
@@ -521,7 +596,7 @@ def _exclusion(words: list) -> RuleError: # labels of facts
     "The sentence about facts that no table obeys."
     return RuleError(f"{words[0]} cannot be met by any table: correct it." if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]} exclude each other: drop or loosen one of them.")
 
-def check_together(facts: Sequence, lens: Lens, shown: Sequence = (), held: Sequence = (), most: float = 2e6) -> None: # shown: facts that connect no columns; most: cells that are listed
+def check_together(facts: Sequence, lens: Lens, shown: Sequence = (), most: float = 2e6) -> None: # shown: facts that connect no columns; most: cells that are listed
     "Raise a sentence that names the facts when no table obeys all of them."
     sets: list[list] = []
     for f in facts:
@@ -535,7 +610,7 @@ def check_together(facts: Sequence, lens: Lens, shown: Sequence = (), held: Sequ
             names = tuple(n for n in lens.names if n in scope)
             if size(names) > most: continue
             here = [f for f in (*facts, *shown) if (set(f.columns) <= set(names) if f.bound is not None else set(f.columns) & set(names))]
-            fails = lambda some: not possible(some, names, lens, held)
+            fails = lambda some: not possible(some, names, lens)
             if not fails(here): continue
             raise _exclusion([f.label for f in _fewest(here, fails)])
 
@@ -553,14 +628,14 @@ def _sign_range(cells: np.ndarray) -> tuple: # smallest and largest correlation
         return bool((cells[1:, 1:] & below[:-1, :-1]).any())
     return -float(rises(cells[:, ::-1])), float(rises(cells))
 
-def _open_in_order(tie: Correlation, facts: Sequence, lens: Lens, held: Sequence = ()) -> np.ndarray: # boolean, first column down, second across
+def _open_in_order(tie: Correlation, facts: Sequence, lens: Lens) -> np.ndarray: # boolean, first column down, second across
     "The cells of a correlation's columns in which rows may be, in the order of their values."
-    return _open_cells(facts, (tie.a, tie.b), lens, held)[np.ix_(*(np.argsort(lens.values(n)) for n in (tie.a, tie.b)))]
+    return _open_cells(facts, (tie.a, tie.b), lens)[np.ix_(*(np.argsort(lens.values(n)) for n in (tie.a, tie.b)))]
 
 # %% ../nbs/07_constraints.ipynb #v113
-def _query_range(query: Threshold, facts: Sequence, lens: Lens, held: Sequence = ()) -> tuple: # smallest and largest value, not too narrow
+def _query_range(query: Threshold, facts: Sequence, lens: Lens) -> tuple: # smallest and largest value, not too narrow
     "What a thresholding query can be when the facts hold."
-    theta, groups = query.slope * np.array(query.theta), _gather([f.rule for f in facts if f.rule is not None], lens, held)
+    theta, groups = query.slope * np.array(query.theta), _gather([f.rule for f in facts if f.rule is not None], lens)
     score = {n: np.asarray(lens.embedding.centres[j], float) @ theta[lens.embedding.columns[j]] for j, n in enumerate(lens.names)}
     alone = [(n,) for n in lens.names if not any(n in g.columns for g in groups)]
     best = lambda block, names, columns: _narrow(block, names, columns, lambda a, axes: a.max(axes))
@@ -580,37 +655,37 @@ def _linear(statistic: Statistic, lens: Lens) -> bool:
     "Whether a linear program over the cells of its columns can judge a statistic: it is a fraction, and reads columns that it names."
     return statistic.fraction(lens) is not None and all(s.names() for _, s in _parts(statistic))
 
-def _reach(statistic: Statistic, facts: Sequence, lens: Lens, held: Sequence = (), most: float = 1e5) -> tuple: # smallest and largest value, not too narrow
+def _reach(statistic: Statistic, facts: Sequence, lens: Lens, most: float = 1e5) -> tuple: # smallest and largest value, not too narrow
     "What a statistic can be when the facts hold."
-    if isinstance(statistic, Threshold): return _query_range(statistic, facts, lens, held)
+    if isinstance(statistic, Threshold): return _query_range(statistic, facts, lens)
     names = tuple(n for n in lens.names if n in statistic.names())
     near = [f for f in facts if set(f.columns) & set(names)]
-    low, high = _sign_range(_open_in_order(statistic, near, lens, held)) if isinstance(statistic, Correlation) else statistic.limits(lens)
+    low, high = _sign_range(_open_in_order(statistic, near, lens)) if isinstance(statistic, Correlation) else statistic.limits(lens)
     if not near or not _fraction(statistic, near, lens) or np.prod([float(lens.shape[lens.index(n)]) for n in names]) > most: return low, high
     def end(side, good, bad): # the nearest value to `good` that is known to be out of reach
-        can = lambda v: possible([*near, Fact("", names, bound=Bound(statistic, **{side: v}, slack=0.))], names, lens, held)
+        can = lambda v: possible([*near, Fact("", names, bound=Bound(statistic, **{side: v}, slack=0.))], names, lens)
         if can(bad): return bad
         for _ in range(8): good, bad = (middle, bad) if can(middle := (good + bad) / 2) else (good, middle)
         return bad
     return end("high", high, low), end("low", low, high)
 
 # %% ../nbs/07_constraints.ipynb #v117
-def _patterns(rates: Sequence, facts: Sequence, lens: Lens, held: Sequence = (), most: float = 1e5) -> np.ndarray: # (k, rates)
+def _patterns(rates: Sequence, facts: Sequence, lens: Lens, most: float = 1e5) -> np.ndarray: # (k, rates)
     "What a row of a group can count in each of the group's rates; anything when there are too many cells."
     names = tuple(n for n in lens.names if any(n in r.names() for r in rates))
     if np.prod([float(lens.shape[lens.index(n)]) for n in names]) > most: return np.array(list(itertools.product((0., 1.), repeat=len(rates))))
-    cells = np.argwhere(_open_cells([f for f in facts if set(f.columns) & set(names)], names, lens, held))
+    cells = np.argwhere(_open_cells([f for f in facts if set(f.columns) & set(names)], names, lens))
     both = np.stack([_in_cells(r, names, cells, lens) for r in rates], 1)                                 # (cells, rates, 2)
     return np.unique(both[both[:, 0].sum(1) > .5, :, 0].round(6), axis=0)
 
-def _mixtures(atoms: list, facts: Sequence, lens: Lens, held: Sequence = ()) -> tuple: # matrix over values and weights of patterns, right-hand side
+def _mixtures(atoms: list, facts: Sequence, lens: Lens) -> tuple: # matrix over values and weights of patterns, right-hand side
     "The equations that tie rates over the same group."
     groups: list[list] = []
     for r in [s for s in atoms if type(s) is Rate]:
         mine = next((g for g in groups if g[0].given == r.given), None)
         if mine is None: groups.append([r])
         else: mine.append(r)
-    sets = [(g, _patterns(g, facts, lens, held)) for g in groups if len(g) > 1]
+    sets = [(g, _patterns(g, facts, lens)) for g in groups if len(g) > 1]
     width, at = len(atoms) + sum(len(p) for _, p in sets), len(atoms)
     blocks, right = [np.zeros((0, width))], [np.zeros(0)]
     for g, p in sets:
@@ -621,7 +696,7 @@ def _mixtures(atoms: list, facts: Sequence, lens: Lens, held: Sequence = ()) -> 
     return np.concatenate(blocks), np.concatenate(right)
 
 # %% ../nbs/07_constraints.ipynb #c053
-def _agree(bounds: Sequence, facts: Sequence, lens: Lens, held: Sequence = ()) -> bool: # facts: rules and public tables
+def _agree(bounds: Sequence, facts: Sequence, lens: Lens) -> bool: # facts: rules and public tables
     "Whether some values of the bounds' statistics obey all bounds."
     split, atoms, loose, ask, limit = [_parts(b.statistic) for b in bounds], [], [], [], []
     for b, parts in zip(bounds, split):
@@ -629,9 +704,9 @@ def _agree(bounds: Sequence, facts: Sequence, lens: Lens, held: Sequence = ()) -
             if s not in atoms: atoms.append(s)
             if not _linear(b.statistic, lens): loose.append(s)                                        # the others are judged by check_together
     if not loose: return True
-    ranges = [_reach(s, facts, lens, held) if s in loose else s.limits(lens) for s in atoms]
+    ranges = [_reach(s, facts, lens) if s in loose else s.limits(lens) for s in atoms]
     if any(low > high for low, high in ranges): return False
-    same, right = _mixtures(atoms, facts, lens, held)
+    same, right = _mixtures(atoms, facts, lens)
     for b, parts in zip(bounds, split):
         row = np.zeros(same.shape[1])
         for sign, s in parts: row[atoms.index(s)] += sign
@@ -640,9 +715,9 @@ def _agree(bounds: Sequence, facts: Sequence, lens: Lens, held: Sequence = ()) -
     free = [(0., None)] * (same.shape[1] - len(atoms))
     return linprog(np.zeros(same.shape[1]), A_ub=np.array(ask), b_ub=limit, A_eq=same, b_eq=right, bounds=[*ranges, *free]).status != 2
 
-def check_values(bounds: Sequence, facts: Sequence, lens: Lens, held: Sequence = ()) -> None: # facts: rules and public tables
+def check_values(bounds: Sequence, facts: Sequence, lens: Lens) -> None: # facts: rules and public tables
     "Raise a sentence that names the bounds when no values of their statistics obey all of them."
-    fails = lambda some: not _agree([x for x in some if isinstance(x, Bound)], [x for x in some if isinstance(x, Fact)], lens, held)
+    fails = lambda some: not _agree([x for x in some if isinstance(x, Bound)], [x for x in some if isinstance(x, Fact)], lens)
     if fails([*bounds, *facts]): raise _exclusion([x.label() if isinstance(x, Bound) else x.label for x in _fewest([*bounds, *facts], fails)])
 
 # %% ../nbs/07_constraints.ipynb #c057
@@ -687,9 +762,10 @@ def _held(columns: list, groups: list, lens: Lens, encode: Any) -> tuple: # name
     values = {n: _read(lens.columns[n], frame[n]) for n in binned}
     given = np.asarray(encode(frame, names), np.int32)
     values |= {n: _corners(lens.columns[n], lens.shape[lens.index(n)])[given[:, a], 0] for a, n in enumerate(names) if n not in binned}
+    codes = {n: given[:, a] for a, n in enumerate(names)}
     for g in groups:
-        if g.held and not (found := witnesses(g, {n: values[n] for n in g.held}, len(given))[2]).all():
-            others = ", whatever the others are" if len(g.held) < len(g.columns) else ""
+        if set(g.columns) & set(names) and not (found := g.give({n: values[n] for n in g.columns if n in values}, codes)).all():
+            others = ", whatever the others are" if g.free else ""
             raise RuleError(f"{(~found).sum()} rows of the public columns {', '.join(g.held)} break the rule {' and '.join(r.label() for r in g.rules)}{others}: correct one of them.")
     return tuple(names), given, frame.assign(**values)
 
@@ -711,8 +787,8 @@ def check_facts(bounds: Sequence, rules: Sequence, marginals: Sequence, given: n
         facts.append(Fact(f"the public marginal {p.label()}", clique, table=lambda common, clique=clique, table=table: _narrow(table, clique, common, lambda a, axes: a.sum(axes)),
                           slack=1e-6 if given is None else 1.001 / len(given)))                                   # rounded to whole rows
     shown = [] if given is None else [Fact(f"the public columns {', '.join(held)}", held, table=_given_shares(given, held, lens))]
-    check_together(facts, lens, shown, held)
-    check_values(bounds, [f for f in (*facts, *shown) if f.bound is None], lens, held)
+    check_together(facts, lens, shown)
+    check_values(bounds, [f for f in (*facts, *shown) if f.bound is None], lens)
 
 # %% ../nbs/07_constraints.ipynb #v119
 def check_avoid(wish: Avoid, bounds: Sequence, *facts: Any) -> None: # what `check_facts` takes
@@ -722,34 +798,6 @@ def check_avoid(wish: Avoid, bounds: Sequence, *facts: Any) -> None: # what `che
         try: return check_facts([*bounds, Bound(wish.statistic, **side, slack=0., name=wish.name)], *facts)
         except RuleError as problem: said = str(problem)
     raise RuleError(f"{wish.label()} cannot be met, for the statistic cannot leave this value by {far:g}: {said}")
-
-# %% ../nbs/07_constraints.ipynb #58023f2b
-_CELLS = 1200                                          # columns of rules with more combinations than this move one by one; two of 32 bins that are missing together have 1,025
-
-def _together(group) -> bool:
-    "Whether the columns of a group of rules can move together."
-    return not group.held and group.allowed.sum() <= _CELLS
-
-def is_locked(allowed: np.ndarray,     # truth values, one axis a column
-              free: Sequence | None = None, # axes that can change; all by default
-              ) -> bool:
-    "Whether some allowed combination cannot be reached from another one by moves of one free column at a time."
-    cells = np.argwhere(allowed); free = range(allowed.ndim) if free is None else free
-    lines, at, n = [], [], len(cells)
-    for axis in free:
-        found, line = np.unique(np.delete(cells, axis, 1), axis=0, return_inverse=True)
-        lines.append(n + line.ravel()); at.append(np.arange(len(cells))); n += len(found)
-    if not lines: return False
-    ways = csr_array((np.ones(len(cells) * len(lines), bool), (np.concatenate(at), np.concatenate(lines))), shape=(n, n))
-    given = np.unique(np.delete(cells, list(free), 1), axis=0)
-    return connected_components(ways, directed=False)[0] > len(given)
-
-def _say_locked(groups: Sequence) -> None:
-    "A warning for every group of rules whose columns can neither move together nor one by one."
-    for g in groups:
-        if not _together(g) and is_locked(g.allowed, [a for a, n in enumerate(g.columns) if n not in g.held]):
-            why, remedy = (f"{', '.join(g.held)} is public", "leave it out of the public columns") if g.held else (f"they have {g.allowed.sum():,} allowed combinations, more than {_CELLS:,}", "give them fewer bins")
-            warnings.warn(f"the rules on {', '.join(g.columns)} tie these columns, and they cannot move together, for {why}: their shares may be off; {remedy}.", UserWarning, stacklevel=4)
 
 # %% ../nbs/07_constraints.ipynb #c056
 class Requirements:
@@ -770,22 +818,23 @@ class Requirements:
         kinds: dict[type, list] = {k: [c for c in constraints if isinstance(c, k)] for k in (Rule, PublicMarginal, PublicColumns)}
         for c in constraints:
             if not isinstance(c, tuple(kinds)): raise ValueError(f"constraints holds a {type(c).__name__}: give a Rule, a PublicMarginal or a PublicColumns; a Penalty goes to penalties.")
-        self.groups = groups_of(kinds[Rule], self.lens, [n for c in kinds[PublicColumns] for n in c.names()])
+        self.groups = groups_of(kinds[Rule], self.lens)
         self.public = _public(kinds[PublicMarginal], self.groups, self.lens)
         self.held, self.given, self.source = _held(kinds[PublicColumns], self.groups, self.lens, encode)
         known = [p for p in self.penalties if isinstance(p, Bound)], kinds[Rule], kinds[PublicMarginal], self.given, self.held, self.lens
         check_facts(*known)
         for p in self.penalties:
             if isinstance(p, Avoid) and p.weight > 0: check_avoid(p, *known)
-        self.groups = [g for g in self.groups if not set(g.columns) <= set(self.held)]
-        _say_locked(self.groups)
+        self.groups = [g for g in self.groups if g.free]
 
     forbidden = property(lambda self: {g.columns: ~g.allowed for g in self.groups})
     descends = property(lambda self: any(not isinstance(p, Bound) for p in self.penalties)) # a bound says itself where to go; other wishes are weighed against the tables by descent
     def refining(self, tables: dict) -> dict: # keyword arguments of `refine`
         "What refinement must know: the rules, which columns they tie, what is held, and that public marginals weigh more."
-        tied = [(g.columns, np.argwhere(g.allowed)) for g in self.groups if len(g.columns) > 1 and not g.allowed.all() and _together(g)]
-        return dict(embedding=self.lens.embedding, forbidden=self.forbidden or None, held=self.held, together=tied, weights={c: 1000. for c in self.public if c in tables})
+        tied = [g for g in self.groups if len(g.columns) > 1 and not g.may.all()]
+        walls, cells = {g.columns: ~g.allowed for g in self.groups if g not in tied}, [np.argwhere(g.may.any(0)) for g in tied]
+        together = [(g.free, c, g.kinds(slice(None), len(g.kind)), g.may[(slice(None), *c.T)]) if g.held else (g.free, c) for g, c in zip(tied, cells)]
+        return dict(embedding=self.lens.embedding, forbidden=walls or None, held=self.held, together=together, weights={c: 1000. for c in self.public if c in tables})
 
     def __bool__(self) -> bool: return bool(self.penalties or self.groups or self.public or self.held)
 

@@ -544,13 +544,15 @@ class Cells:
         "The cell of each row."
         return np.ravel_multi_index(tuple(codes[:, j] for j in self.columns), self.shape)
 
-    def swapped(self, values: np.ndarray, codes: np.ndarray, j: Any, combinations: np.ndarray | None = None) -> np.ndarray: # (cells,) values, (m, d) codes, column (or several, with (K, columns) codes) -> (m, k) float32
-        "The value of the cell in which each row would be with every code of a column, or every combination of codes of several."
+    def swapped(self, values: np.ndarray, codes: np.ndarray, j: Any, combinations: np.ndarray | None = None) -> np.ndarray: # (cells,) values, (m, d) codes, column -> (m, k) float32
+        "The value of the cell in which each row would be with every code of a column; or of several columns, with (K, columns) codes, or with (m, K, columns) codes of each row's own."
         js = [j] if combinations is None else list(j)
+        combinations = np.arange(self.shape[self.columns.index(j)])[:, None] if combinations is None else combinations
         mine, rest = [i for i in js if i in self.columns], [i for i in self.columns if i not in js]
         lines = values.reshape(self.shape).transpose([self.columns.index(i) for i in rest + mine]).astype(np.float32)
-        at: Any = (..., *(combinations[:, js.index(i)] for i in mine)) if combinations is not None else ...
-        lines, others = lines[at], tuple(codes[:, i] for i in rest)
+        there, others = tuple(combinations[..., js.index(i)] for i in mine), tuple(codes[:, i] for i in rest)
+        if combinations.ndim == 3: return lines[(*(o[:, None] for o in others), *there)]
+        lines = lines[(..., *there)]
         return np.ascontiguousarray(np.broadcast_to(lines[others], (len(codes), lines.shape[-1])))
 
 # %% ../nbs/06b_penalties.ipynb #n004
@@ -558,7 +560,7 @@ class _Gauge:
     "Reads a number of the rows, and says what moves would do to it."
     columns: list; changes: Callable[..., tuple]
 
-    def together(self, codes: np.ndarray, order: Any, js: Sequence, cells: np.ndarray) -> tuple: # value, Effects; (K, columns) codes
+    def together(self, codes: np.ndarray, order: Any, js: Sequence, cells: np.ndarray) -> tuple: # value, Effects; (K, columns) codes, or (m, K, columns)
         "The number, and what each combination of codes of some columns would do to it: the sum over these columns."
         found = [self.changes(codes, order, j) for j in js]
         return next((value for value, e in found if e is not None), np.nan), _joined([e for _, e in found], cells)
@@ -611,29 +613,32 @@ def _of_shares(function: Callable, z: torch.Tensor) -> bool: # (n, D) some rows
     once, twice, first, last = (function(x.repeat(8, 1)) for x in (z, torch.cat([z, z.flip(0)]), *z.tensor_split(2)))  # eight times, so that a division by n - 1 is no matter
     return bool((twice - once).abs() <= .05 * torch.maximum(once.abs(), (last - first).abs()) + 1e-9)               # near a zero the halves tell what is little
 
-def _bend(function: Callable, codes: np.ndarray, j: int, change: np.ndarray, embedding: Embedding) -> float: # change: (m, k) what each code of the column would do
-    "By which part of itself the slope of a function grows, for each unit of the function, when rows take the codes that lower it."
-    some, moved = np.arange(0, len(codes), 50), codes.copy()
-    moved[some, j] = change[some].argmin(1)
-    foretold = float((change[some, moved[some, j]] - change[some, codes[some, j]]).sum(dtype=float))
+def _bend(function: Callable, codes: np.ndarray, moved: np.ndarray, foretold: float, embedding: Embedding) -> float: # (m, d) codes before and after some rows moved, the sum of what they should do
+    "By which part of itself the slope of a function grows, for each unit of the function."
     with torch.no_grad(): before, after = (float(function(torch.as_tensor(embedding.embed(x)))) for x in (codes, moved))
     return max(2 * (after - before - foretold), 0.) / (foretold**2 + 1e-30)
 
 # %% ../nbs/06b_penalties.ipynb #s0650
 def by_cells(function: Callable,   # (m, D) particles -> scalar tensor
              codes: np.ndarray,    # (m, d) codes
-             j: int,               # column
+             j: Any,               # column, or several
              cells: Cells,         # of the columns that the function reads
              embedding: Embedding, # places of the levels
+             combinations: np.ndarray | None = None, # codes of several columns, as in `Cells.swapped`
              work: float = 2e5,    # rows that are read, at about
              ) -> Effects:
-    "What each code of a column would do to a function of the shares of few cells."
+    "What each code of a column, or each combination of several, would do to a function of the shares of few cells."
     n = min(len(codes), max(int(work / cells.size), 1000))
     rows = codes if n == len(codes) else codes[np.argsort(cells.of(codes), kind="stable")[(2 * np.arange(n) + 1) * len(codes) // (2 * n)]]
     z, more = (torch.as_tensor(embedding.embed(x)) for x in (rows, cells.rows(codes[0])))
     with torch.no_grad(): found = np.array([float(function(torch.cat([z, row[None]]))) for row in more])
-    change = cells.swapped((found - found.mean()) * ((n + 1) / len(codes)), codes, j)
-    return Effects(change, bend=_bend(function, codes, j, change, embedding))
+    adds = (found - found.mean()) * ((n + 1) / len(codes))
+    change = cells.swapped(adds, codes, j, combinations)
+    some, moved = np.arange(0, len(codes), 50), codes.copy()
+    best = change[some].argmin(1)                                                                       # where these rows lower it most
+    if combinations is None: moved[some, j] = best
+    else: moved[np.ix_(some, j)] = combinations[best] if combinations.ndim == 2 else combinations[some, best]
+    return Effects(change, bend=_bend(function, codes, moved, float(adds[cells.of(moved[some])].sum() - adds[cells.of(codes[some])].sum()), embedding))
 
 # %% ../nbs/06b_penalties.ipynb #n011
 def _alone(function: Callable, z: torch.Tensor) -> torch.Tensor: # (n, D) rows -> (n,)
@@ -693,6 +698,10 @@ class FunctionGauge(_Gauge):
         if j in self.bent: return self.value(codes), by_rows(self, codes, j, self.lens.embedding)
         return linearize(self, codes, slice(None), j, self.lens.embedding, bends=False)         # every row for itself, in any order
 
+    def together(self, codes, order, js, cells):
+        if self.cells is None or not set(self.columns) & set(js): return super().together(codes, order, js, cells)
+        return self.value(codes), by_cells(self, codes, list(js), self.cells, self.lens.embedding, cells)
+
 # %% ../nbs/06b_penalties.ipynb #n017
 def _leverage(change: np.ndarray) -> float: # (m, k) what each code would do
     "How much one row can move m times the number in a column."
@@ -708,6 +717,7 @@ class Aim:
                  exact: bool = False, # whether it may not be below the limit either
                  ):
         self.gauge, self.limit, self.room, self.floor = gauge, limit, room, _FREE if exact else 0.
+        self.yields = isinstance(gauge, FunctionGauge) # whether it gives way when not all aims can be had
 
     def begin(self, codes: np.ndarray, gain: float) -> None: # what a row's move is worth in the tables
         "Stiffness and step, from what one row can do in each column that matters."
@@ -769,6 +779,8 @@ def settle(codes: np.ndarray,       # (m, d) integer codes, such as nearest cent
         log[-1] |= dict(sweep=sweep, outside=[aim.outside(rows) for aim in aims])
         far, now = max(log[-1]["outside"], default=0.), log[-1]["objective"]
         best = min(best, ((far > 1, far if far > 1 else now), rows), key=lambda b: b[0])
-        if sweep >= sweeps and far <= 1 and (now > .8 * log[-2]["objective"] or not any(aim.nu for aim in aims)): break
+        if sweep >= sweeps and far <= 1 and (sweep == 1 or now > .8 * log[-2]["objective"] or not any(aim.nu for aim in aims)): break
     if history is not None: history.extend(log)
+    firm = [aim for aim in aims if not aim.yields]
+    if len(firm) < len(aims) and any(aim.outside(best[1]) > 1 for aim in firm): return settle(best[1], tables, schema, firm, sweeps=1, most=most, seed=rng, history=history, **options)
     return best[1]

@@ -8,7 +8,6 @@ __all__ = ['margins', 'independent', 'objective', 'Effects', 'linearize', 'refin
 # %% ../nbs/05c_refinement.ipynb #c002
 import math
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -405,24 +404,28 @@ def _move(stack, found, b, best):
         lack[found[t] + spots[g, at[g, b]]] += 1; lack[found[t] + spots[g, at[g, best]]] -= 1
 
 # %% ../nbs/05c_refinement.ipynb #j004b
+_SHUT = np.float32(-3e38)                              # the gain of what may not be
+
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _sweep_cells(codes, own, columns, cells, near, threshold, seen, far, blocks, tilt, pull, seed, heat):
+def _sweep_cells(codes, own, kind, may, columns, cells, near, threshold, seen, far, blocks, tilt, pull, seed, heat):
     "Visits all rows in a group of columns; returns the number of moves."
     k, gain, part, made, moved = len(cells), np.empty(len(cells), np.float32), np.empty(len(cells), np.float32), np.zeros(len(tilt)), 0
     found, found_afar = np.empty(len(near[1]), np.int64), np.empty(len(far[1]), np.int64)
     np.random.seed(seed); s = np.uint64(seed)
     for p in range(len(codes)):
-        b = own[p]
+        b, mine = own[p], may[kind[p]]
         if b < 0: continue
         gain[:] = 0
         _add_costs(p, tilt, pull, made, gain)
         _add_cells(codes[p], b, near, found, part, gain)
         _add_cells(seen[p], b, far, found_afar, part, gain)
         if heat > 0: s = _add_heat(heat, s, gain)
-        stay, gain[b] = gain[b], np.float32(-3e38)
+        for c in range(k):
+            if not mine[c]: gain[c] = _SHUT
+        stay, gain[b] = gain[b], _SHUT
         top = gain[0]
         for c in range(1, k): top = max(top, gain[c])
-        if top - stay >= threshold:
+        if top > _SHUT / 2 and top - stay >= threshold:
             best = _one_of(gain, top)
             for a in range(len(columns)): codes[p, columns[a]], seen[p, columns[a]] = cells[best, a], blocks[best, a]
             moved += 1
@@ -430,31 +433,76 @@ def _sweep_cells(codes, own, columns, cells, near, threshold, seen, far, blocks,
             _move(near, found, b, best); _move(far, found_afar, b, best)
     return moved
 
-# %% ../nbs/05c_refinement.ipynb #j007
-_ROOM = 2e8                                            # numbers that the costs of a group may take, 800 MB
+# %% ../nbs/05c_refinement.ipynb #j006b
+@nb.njit(cache=True, fastmath=True, error_model="numpy")
+def _add_offers(row, offer, stack, found, gain):
+    "Adds to the gains what the tables lack in the offered cells, and keeps where the row's cells begin; tables that do not notice a move gain nothing and lose nothing."
+    lack, base, ptr, others, strides, kind, _, spots, at, weight = stack
+    for t in range(len(base)):
+        r, w, g = base[t], weight[t], kind[t]
+        for q in range(ptr[t], ptr[t + 1]): r += row[others[q]] * strides[q]
+        home, found[t] = at[g, offer[0]], r
+        for x in range(len(offer)):
+            to = at[g, offer[x]]
+            gain[x] += w * (lack[r + spots[g, to]] + np.float32(to == home))
 
-def _joined(effects: list, cells: np.ndarray) -> Effects | None: # Effects or None of each column, (K, columns) codes
+@nb.njit(cache=True, fastmath=True, error_model="numpy")
+def _sweep_offers(codes, own, offers, columns, cells, near, threshold, seen, far, blocks, tilt, pull, seed, heat):
+    "Visits all rows in a group of columns, with some of its cells on offer for each; returns the number of moves."
+    k, gain, made, moved = offers.shape[1], np.empty(offers.shape[1], np.float32), np.zeros(len(tilt)), 0
+    found, found_afar = np.empty(len(near[1]), np.int64), np.empty(len(far[1]), np.int64)
+    np.random.seed(seed); s = np.uint64(seed)
+    for p in range(len(codes)):
+        b, offer = own[p], offers[p]
+        if b < 0: continue
+        gain[:] = 0
+        _add_costs(p, tilt, pull, made, gain)
+        _add_offers(codes[p], offer, near, found, gain)
+        _add_offers(seen[p], offer, far, found_afar, gain)
+        if heat > 0: s = _add_heat(heat, s, gain)
+        stay, top = gain[0], _SHUT
+        for x in range(k):
+            if offer[x] == b: gain[x] = _SHUT
+            top = max(top, gain[x])
+        if top > _SHUT / 2 and top - stay >= threshold:
+            x = _one_of(gain, top)
+            for a in range(len(columns)): codes[p, columns[a]], seen[p, columns[a]] = cells[offer[x], a], blocks[offer[x], a]
+            moved += 1
+            for f in range(len(tilt)): made[f] += tilt[f, p, x] - tilt[f, p, 0]
+            _move(near, found, b, offer[x]); _move(far, found_afar, b, offer[x])
+    return moved
+
+# %% ../nbs/05c_refinement.ipynb #j007
+_MANY, _ROOM, _JUMPS = 1200, 2e8, 32                   # cells of which all are looked at, if their costs take no more than so many numbers (800 MB); whole cells on offer beyond that
+
+def _joined(effects: list, cells: np.ndarray) -> Effects | None: # Effects or None of each column, (K, columns) codes, or (m, K, columns) with combinations of each row's own
     "What each combination would do, as a sum over the columns."
-    found = [e._replace(change=np.take(e.change, cells[:, a], axis=1)) for a, e in enumerate(effects) if e is not None]
+    pick = lambda change, at: np.take(change, at, axis=1) if at.ndim == 1 else np.take_along_axis(change, at, axis=1)
+    found = [e._replace(change=pick(e.change, cells[..., a])) for a, e in enumerate(effects) if e is not None]
     return found[0]._replace(change=sum((e.change for e in found[1:]), found[0].change)) if found else None
 
-def _effects_together(penalty, codes, order, js: Sequence, cells: np.ndarray, embedding: Embedding) -> Effects | None:
+def _effects_together(penalty, codes, order, js: Sequence, cells: np.ndarray, embedding: Embedding) -> Effects | None: # cells as above
     "What each combination of codes of some columns would do to a penalty."
     if hasattr(penalty, "together"): return penalty.together(codes, order, js, cells)
     return _joined([_effects(penalty, codes, order, j, embedding) for j in js], cells)
 
-def _check_together(together: Sequence, rules: list, embedding: Embedding) -> list: # of (columns, (K, columns) int32 codes)
-    "Groups of columns with their allowed combinations, or a one-sentence error."
+# %% ../nbs/05c_refinement.ipynb #j007b
+def _check_together(together: Sequence, rules: list, embedding: Embedding, m: int) -> list: # of (columns, (K, columns) int32 codes, (m,) kinds, (kinds, K) boolean)
+    "Groups of columns with their allowed combinations, and which of them each row may take, or a one-sentence error."
     out: list[tuple] = []
-    for names, cells in together:
-        js, cells = embedding.index(tuple(names)), np.unique(np.asarray(cells), axis=0)
+    for names, cells, *some in together:
+        js, (cells, first) = embedding.index(tuple(names)), np.unique(np.asarray(cells), axis=0, return_index=True)
         if cells.ndim != 2 or cells.shape[1] != len(js) or cells.dtype.kind not in "iu" or (cells < 0).any() or (cells >= [embedding.shape[j] for j in js]).any():
             raise ValueError(f"the cells of {', '.join(names)} in together must be combinations of their codes; give an integer array with one row for each and a column for each name.")
-        if twice := set(js) & {j for other, _ in out for j in other}: raise ValueError(f"column {embedding.names[min(twice)]!r} is in two groups of together; put these in one.")
+        kind, may = (np.asarray(a) for a in some) if some else (np.zeros(m, int), np.ones((1, first.max() + 1), bool))
+        if kind.shape != (m,) or may.ndim != 2 or may.shape[1] <= first.max() or kind.min() < 0 or kind.max() >= len(may):
+            raise ValueError(f"the kinds of rows of {', '.join(names)} in together do not fit; give a number for each of the {m} rows, and for each of these numbers which cells it may take.")
+        if twice := set(js) & {j for other, *_ in out for j in other}: raise ValueError(f"column {embedding.names[min(twice)]!r} is in two groups of together; put these in one.")
+        may = may[:, first]
         for clique, c, f in rules:
             if set(c) & set(js) and not set(c) <= set(js): raise ValueError(f"the forbidden cells of {', '.join(clique)} share a column with {', '.join(names)} in together; put all of these in one group.")
-            if set(c) <= set(js): cells = cells[f[tuple(cells[:, js.index(i)] for i in c)] < .5]
-        out.append((js, cells.astype(np.int32)))
+            if set(c) <= set(js): left = f[tuple(cells[:, js.index(i)] for i in c)] < .5; cells, may = cells[left], may[:, left]
+        out.append((js, cells.astype(np.int32), kind, may))
     return out
 
 # %% ../nbs/05c_refinement.ipynb #j008
@@ -468,19 +516,28 @@ class _Group(NamedTuple):
     blank: _Tied          # and none, for warm sweeps
     place: np.ndarray     # the number of each combination of codes, -1 where it is not allowed
     threshold: np.float32 # what a move must gain
+    kind: np.ndarray      # (m,) which rows may take the same cells
+    may: np.ndarray       # (kinds, K) boolean
 
     def own(self, codes: np.ndarray) -> np.ndarray: # (m,)
         "The cell of each row."
         return self.place[tuple(codes[:, self.columns].T)]
 
-def _group(js: list, cells: np.ndarray, checked: list, coarse: list, groups: list, shape: tuple, m: int, weights: dict, price, sigma, ratio: float) -> _Group:
+    def offers(self, own: np.ndarray, kind: np.ndarray, axis: int, rng) -> np.ndarray: # (m, 1 + k + _JUMPS) numbers of cells
+        "The own cell of each row, those that differ in one column alone, some of other rows, and some at random."
+        m, there = len(own), [self.cells[own, a][:, None] for a in range(len(self.columns))]
+        there[axis] = np.arange(self.place.shape[axis])[None]
+        out = np.concatenate([own[:, None], self.place[tuple(there)], own[rng.integers(0, m, (m, _JUMPS // 2))], rng.integers(0, len(self.cells), (m, _JUMPS // 2))], axis=1)
+        return np.where((out >= 0) & self.may[kind[:, None], out], out, own[:, None])
+
+def _group(js: list, cells: np.ndarray, checked: list, coarse: list, groups: list, shape: tuple, m: int, weights: dict, price, sigma, ratio: float, kind: np.ndarray, may: np.ndarray) -> _Group:
     "One `_Group`, from its columns and cells."
     blocks, place = np.stack([groups[j][cells[:, a]] for a, j in enumerate(js)], 1), np.full([shape[j] for j in js], -1)
     place[tuple(cells.T)] = np.arange(len(cells))
     mine, few = [clique for clique, c, _ in checked if set(c) & set(js)], tuple(int(g[-1]) + 1 for g in groups)
     afar, blank = (_tied(js, blocks, tables, few, m, weights) for tables in (coarse, []))
     least = _threshold(mine, weights, price, sigma, ratio) - sum(_value(weights, c, 1.) for c in mine)
-    return _Group(np.array(js), cells, blocks, _tied(js, cells, checked, shape, m, weights), afar, blank, place, np.float32(least))
+    return _Group(np.array(js), cells, blocks, _tied(js, cells, checked, shape, m, weights), afar, blank, place, np.float32(least), kind, may)
 
 # %% ../nbs/05c_refinement.ipynb #c052
 _MOST = 1e15                                           # largest weight or price: hard rules weigh 1e30 and must not be outweighed
@@ -541,10 +598,20 @@ class _Work(NamedTuple):
             column, far, (cost, pull) = self.near[j], (self.blank if heat else self.afar)[j], _tilt([(_effects(p, codes, order, j, self.embedding), w) for p, w in self.pulls])
             moved += _sweep_column(codes, j, column.stack(codes, j), column.moving, column.threshold, seen, far.stack(seen, j), self.blocks[j],
                                    cost, pull, int(rng.integers(2**31)), np.float32(heat * column.lone))
-        for g in self.tied:
-            cost, pull = _tilt([(_effects_together(p, codes, order, g.columns.tolist(), g.cells, self.embedding), w) for p, w in self.pulls])
-            moved += _sweep_cells(codes, g.own(codes), g.columns, g.cells, g.near.stack(codes), g.threshold, seen, (g.blank if heat else g.afar).stack(seen), g.blocks,
-                                  cost, pull, int(rng.integers(2**31)), np.float32(heat * _lone(g.near.weight)))
+        for g in self.tied: moved += self.visit(g, codes, order, seen, heat, rng)
+        return moved
+
+    def visit(self, g: _Group, codes: np.ndarray, order: np.ndarray, seen: np.ndarray, heat: float, rng) -> int:
+        "Visits all rows in a group, with all of its cells, or with some in each column's turn."
+        near, far, kind, warmth, moved = g.near.stack(codes), (g.blank if heat else g.afar).stack(seen), g.kind[order], np.float32(heat * _lone(g.near.weight)), 0
+        costs = lambda cells: _tilt([(_effects_together(p, codes, order, g.columns.tolist(), cells, self.embedding), w) for p, w in self.pulls])
+        if len(g.cells) <= _MANY and len(g.cells) * len(codes) * len(self.pulls) <= _ROOM:
+            tilt, pull = costs(g.cells)
+            return _sweep_cells(codes, g.own(codes), kind, g.may, g.columns, g.cells, near, g.threshold, seen, far, g.blocks, tilt, pull, int(rng.integers(2**31)), warmth)
+        for axis in rng.permutation(len(g.columns)):
+            own = g.own(codes); offers = g.offers(own, kind, axis, rng)
+            tilt, pull = costs(g.cells[offers]) if self.pulls else _FLAT
+            moved += _sweep_offers(codes, own, offers, g.columns, g.cells, near, g.threshold, seen, far, g.blocks, tilt, pull, int(rng.integers(2**31)), warmth)
         return moved
 
 # %% ../nbs/05c_refinement.ipynb #w202
@@ -555,9 +622,7 @@ def _work(checked: list, rules: list, together: list, embedding: Embedding, m: i
     coarse = [(q, c, _in_blocks(t, [groups[j] for j in c])) for q, c, t in checked if _has_blocks(t.shape, blocks)]
     few = tuple(int(g[-1]) + 1 for g in groups)
     near, afar, blank = _columns(checked, rules, shape, m, weights, *prices), *(_columns(q, [], few, m, weights, 0., 0., 0.) for q in (coarse, []))
-    fits = [(js, cells) for js, cells in together if len(cells) * m * len(pulls) <= _ROOM]
-    if len(fits) < len(together): warnings.warn(f"columns with more than {_ROOM / m / len(pulls):,.0f} combinations do not move together, for want of memory beside {len(pulls)} penalties: give them fewer bins, or take fewer particles.", UserWarning, stacklevel=3)
-    tied = [_group(js, cells, checked, coarse, groups, shape, m, weights, *prices) for js, cells in fits if not kept & set(js) and len(cells) > 1]
+    tied = [_group(js, cells, checked, coarse, groups, shape, m, weights, *prices, *rows) for js, cells, *rows in together if not kept & set(js)]
     free = [j for j in range(len(near)) if len(near[j].weight) and j not in kept.union(*(g.columns.tolist() for g in tied))]
     return _Work(near, afar, blank, tied, free, groups, pulls, embedding)
 
@@ -574,7 +639,7 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
            particles: np.ndarray | None = None, # (m, D) places to stay near, the given codes' own by default
            forbidden: dict | None = None, # clique -> boolean array, true where no row may go
            held: Sequence = (),           # names of columns that keep their codes
-           together: Sequence = (),       # (names, cells) of columns that only move together, from one row of the integer array `cells` to another
+           together: Sequence = (),       # (names, cells) of columns that only move together, from one row of the integer array `cells` to another; or (names, cells, (m,) kinds, (kinds, cells) what rows of a kind may take)
            penalty: Callable | Sequence | None = None, # torch function, (m, D) particles -> scalar; or several
            penalty_weight: Any = 0.,      # kappa, a number, or one for each penalty: what one unit of m times the penalty is worth, in the objective's units
            blocks: int = 0,               # cold sweeps look at the tables in so many blocks of each column's levels, too
@@ -589,7 +654,7 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
     codes, checked, rules = _refine_inputs(codes, tables, schema, sigma, total, weights, price, distance_price, forbidden, blocks)
     rng, m, embedding, weights = np.random.default_rng(seed), len(codes), embedding or Embedding(schema), _keyed(weights or {})
     pulls = _pulls(penalty, penalty_weight, distance_price, particles, codes, embedding)
-    work = _work(checked, rules, _check_together(together, rules, embedding), embedding, m, weights, (_keyed(price), _keyed(sigma or 0.), m / total if total else 0.), blocks, held, pulls)
+    work = _work(checked, rules, _check_together(together, rules, embedding, m), embedding, m, weights, (_keyed(price), _keyed(sigma or 0.), m / total if total else 0.), blocks, held, pulls)
     order, began = np.arange(m), time.perf_counter()
     heats = [*np.geomspace(*_HEAT, warm), *[0.] * sweeps]
     for sweep, heat in enumerate(tqdm(heats, desc="refinement", unit="sweep", disable=not verbose)):
