@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
+from scipy.spatial import cKDTree
 from scipy.special import expit
 
 from .embedding import Embedding
@@ -250,10 +251,11 @@ def repair(codes: np.ndarray,        # (m, d) integer codes, left unchanged
         for k in np.unique(kind[bad]):
             mine, targets = bad[kind[bad] == k], np.argwhere(group.may[k])
             cells, which = np.unique(codes[mine][:, js], axis=0, return_inverse=True)
-            to = place(targets)
-            for i, z in enumerate(place(cells)):
-                far, some = ((to - z)**2).sum(1), mine[which.ravel() == i]
-                codes[np.ix_(some, js)] = targets[rng.choice(np.flatnonzero(far <= far.min() + 1e-9), len(some))]
+            tree, at = cKDTree(place(targets)), place(cells)
+            near = tree.query_ball_point(at, np.sqrt(tree.query(at)[0]**2 + 1e-9))                  # all that are as near as the nearest
+            for i, ties in enumerate(near):
+                some = mine[which.ravel() == i]
+                codes[np.ix_(some, js)] = targets[rng.choice(np.sort(ties), len(some))]
     return codes
 
 # %% ../nbs/07_constraints.ipynb #c029
@@ -282,14 +284,18 @@ def _holds(rule: Rule, free: Sequence, values: dict, cells: dict) -> np.ndarray:
     return out.reshape([len(out), *(out.shape[1 + mine.index(n)] if n in mine else 1 for n in free)])
 
 # %% ../nbs/07_constraints.ipynb #c029b
+def _points(group: Group, fixed: Mapping, points: int) -> list: # one number for each free column
+    "At how many points each free column is asked."
+    return [_options(group, x, {n: v[:1] for n, v in fixed.items()}, points)[0].shape[1] for x in group.free]
+
 def _asked(group: Group, fixed: Mapping, n: int, points: int): # public column -> (n,) values
     "Parts of the rows, with where the rules hold for them, (b, points), the cell of each point, and the values of the free columns there."
-    options = {x: _options(group, x, fixed, points) for x in group.free}
-    shape, codes = [options[x][0].shape[1] for x in group.free], [len(group.corners[x]) for x in group.free]
+    shape, codes = _points(group, fixed, points), [len(group.corners[x]) for x in group.free]
     step = max(int(2e6 / np.prod(shape)), 1)
     for first in range(0, n, step):
         part = slice(first, min(first + step, n))
-        both = {x: [a[part] if len(a) == n else a for a in o] for x, o in options.items()} | {x: [v[part][:, None], None] for x, v in fixed.items()}
+        some = {x: v[part] for x, v in fixed.items()}
+        both = {x: _options(group, x, some, points) for x in group.free} | {x: (v[:, None], None) for x, v in some.items()}
         values, cells = ({x: o[k] for x, o in both.items()} for k in (0, 1))
         b, ok = part.stop - first, np.ones((part.stop - first, *shape), bool)
         for rule in group.rules: ok &= _holds(rule, group.free, values, cells)
@@ -319,18 +325,21 @@ def _give(self: Group,
     rows, shape = {n: fixed[n][first] for n in self.held}, [len(self.corners[n]) for n in self.free]
     home = np.ravel_multi_index([codes[n][first] for n in self.held], size := [len(self.corners[n]) for n in self.held])
     for points in (65, 17, 5, 3):
-        self.points, asks = points, len(first) * np.prod([float(_options(self, n, rows, points)[0].shape[1]) for n in self.free])
+        self.points, asks = points, len(first) * np.prod(_points(self, rows, points), dtype=float)
         if asks <= 2e6: break
-    may: Any = np.zeros((len(first), int(np.prod(shape))), bool)
     told = np.ones(len(first), bool)
-    if asks > most: may = _by_bins(self)[home]
+    if asks > most:
+        bins, kind = np.unique(home, return_inverse=True)
+        may: Any = _by_bins(self)[bins]
     else:
+        may = np.zeros((len(first), int(np.prod(shape))), bool)
         for part, ok, cell, _ in _asked(self, rows, len(first), points): may[part.start + np.nonzero(ok)[0], cell[ok]] = True
-        told = may.any(1)
-    bits, kind = np.unique(np.packbits(may, axis=1), axis=0, return_inverse=True)
-    self.may, self.kind = np.unpackbits(bits, axis=1, count=may.shape[1]).astype(bool).reshape(-1, *shape), kind.ravel()[which.ravel()]
+        told = may.any(1); seen: dict = {}
+        kind = np.array([seen.setdefault(bytes(bits), (len(seen), i))[0] for i, bits in enumerate(np.packbits(may, axis=1))])
+        may = may[[i for _, i in seen.values()]]
+    self.may, self.kind = may.reshape(-1, *shape), kind[which.ravel()]
     left = np.zeros((int(np.prod(size)), *shape), bool)
-    for h, k in np.unique(np.c_[home, kind.ravel()], axis=0): left[h] |= self.may[k]
+    for h, k in np.unique(np.c_[home, kind], axis=0): left[h] |= self.may[k]
     self.allowed = left.reshape(*size, *shape).transpose([(*self.held, *self.free).index(n) for n in self.columns])
     return told[which.ravel()]
 

@@ -738,7 +738,9 @@ class Aim:
 
     def _pulled(self, which: Any, value: float, found: Effects | None) -> Effects | None: # the columns that are visited
         if found is None: return None
-        if not self.gauge.steady: self.reach[which] = _leverage(found.change)
+        if not self.gauge.steady:
+            self.reach = {j: r for j, r in self.reach.items() if not isinstance(which, tuple) or j not in which}  # columns that move together do not move alone
+            self.reach[which] = _leverage(found.change)
         kappa = self.hold / (max(self.reach.values())**2 + 1e-12)
         pull = kappa * (value - self.limit)
         if self.begun: self.nu = max(self.nu + self.step * pull, self.floor)           # what the last visit has left

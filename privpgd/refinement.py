@@ -355,6 +355,10 @@ class _Tied(NamedTuple):
     at: np.ndarray     # (kinds, K) the spot of each combination
     weight: np.ndarray # (tables,) float32
 
+    def spot(self) -> np.ndarray: # (K, kinds)
+        "Where each combination is in the tables of each kind, from the start."
+        return np.ascontiguousarray(np.take_along_axis(self.spots, self.at, 1).T.astype(np.int32))
+
     def stack(self, codes: np.ndarray) -> tuple: # as `_sweep_cells` takes it
         "What the tables lack, given the codes."
         lack = [t - _counts(codes, c, self.shape).ravel() for c, t in self.tables]
@@ -435,19 +439,23 @@ def _sweep_cells(codes, own, kind, may, columns, cells, near, threshold, seen, f
 
 # %% ../nbs/05c_refinement.ipynb #j006b
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _add_offers(row, offer, stack, found, gain):
+def _add_offers(row, offer, spot, stack, found, gain):
     "Adds to the gains what the tables lack in the offered cells, and keeps where the row's cells begin; tables that do not notice a move gain nothing and lose nothing."
-    lack, base, ptr, others, strides, kind, _, spots, at, weight = stack
+    lack, base, ptr, others, strides, kind, _, _, _, weight = stack
     for t in range(len(base)):
-        r, w, g = base[t], weight[t], kind[t]
+        r = base[t]
         for q in range(ptr[t], ptr[t + 1]): r += row[others[q]] * strides[q]
-        home, found[t] = at[g, offer[0]], r
-        for x in range(len(offer)):
-            to = at[g, offer[x]]
-            gain[x] += w * (lack[r + spots[g, to]] + np.float32(to == home))
+        found[t] = r
+    home = spot[offer[0]]
+    for x in range(len(offer)):
+        there, more = spot[offer[x]], np.float32(0)
+        for t in range(len(base)):
+            to = there[kind[t]]
+            more += weight[t] * (lack[found[t] + to] + np.float32(to == home[kind[t]]))
+        gain[x] += more
 
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _sweep_offers(codes, own, offers, columns, cells, near, threshold, seen, far, blocks, tilt, pull, seed, heat):
+def _sweep_offers(codes, own, offers, columns, cells, near, spot, threshold, seen, far, spot_afar, blocks, tilt, pull, seed, heat):
     "Visits all rows in a group of columns, with some of its cells on offer for each; returns the number of moves."
     k, gain, made, moved = offers.shape[1], np.empty(offers.shape[1], np.float32), np.zeros(len(tilt)), 0
     found, found_afar = np.empty(len(near[1]), np.int64), np.empty(len(far[1]), np.int64)
@@ -457,8 +465,8 @@ def _sweep_offers(codes, own, offers, columns, cells, near, threshold, seen, far
         if b < 0: continue
         gain[:] = 0
         _add_costs(p, tilt, pull, made, gain)
-        _add_offers(codes[p], offer, near, found, gain)
-        _add_offers(seen[p], offer, far, found_afar, gain)
+        _add_offers(codes[p], offer, spot, near, found, gain)
+        _add_offers(seen[p], offer, spot_afar, far, found_afar, gain)
         if heat > 0: s = _add_heat(heat, s, gain)
         stay, top = gain[0], _SHUT
         for x in range(k):
@@ -473,7 +481,7 @@ def _sweep_offers(codes, own, offers, columns, cells, near, threshold, seen, far
     return moved
 
 # %% ../nbs/05c_refinement.ipynb #j007
-_MANY, _ROOM, _JUMPS = 1200, 2e8, 32                   # cells of which all are looked at, if their costs take no more than so many numbers (800 MB); whole cells on offer beyond that
+_MANY, _ROOM, _JUMPS = 1200, 2e8, 16                   # cells of which all are looked at, if their costs take no more than so many numbers (800 MB); whole cells on offer beyond that
 
 def _joined(effects: list, cells: np.ndarray) -> Effects | None: # Effects or None of each column, (K, columns) codes, or (m, K, columns) with combinations of each row's own
     "What each combination would do, as a sum over the columns."
@@ -603,15 +611,17 @@ class _Work(NamedTuple):
 
     def visit(self, g: _Group, codes: np.ndarray, order: np.ndarray, seen: np.ndarray, heat: float, rng) -> int:
         "Visits all rows in a group, with all of its cells, or with some in each column's turn."
-        near, far, kind, warmth, moved = g.near.stack(codes), (g.blank if heat else g.afar).stack(seen), g.kind[order], np.float32(heat * _lone(g.near.weight)), 0
+        from_afar = g.blank if heat else g.afar
+        near, far, kind, warmth, moved = g.near.stack(codes), from_afar.stack(seen), g.kind[order], np.float32(heat * _lone(g.near.weight)), 0
         costs = lambda cells: _tilt([(_effects_together(p, codes, order, g.columns.tolist(), cells, self.embedding), w) for p, w in self.pulls])
         if len(g.cells) <= _MANY and len(g.cells) * len(codes) * len(self.pulls) <= _ROOM:
             tilt, pull = costs(g.cells)
             return _sweep_cells(codes, g.own(codes), kind, g.may, g.columns, g.cells, near, g.threshold, seen, far, g.blocks, tilt, pull, int(rng.integers(2**31)), warmth)
+        spot, spot_afar = g.near.spot(), from_afar.spot()
         for axis in rng.permutation(len(g.columns)):
             own = g.own(codes); offers = g.offers(own, kind, axis, rng)
             tilt, pull = costs(g.cells[offers]) if self.pulls else _FLAT
-            moved += _sweep_offers(codes, own, offers, g.columns, g.cells, near, g.threshold, seen, far, g.blocks, tilt, pull, int(rng.integers(2**31)), warmth)
+            moved += _sweep_offers(codes, own, offers, g.columns, g.cells, near, spot, g.threshold, seen, far, spot_afar, g.blocks, tilt, pull, int(rng.integers(2**31)), warmth)
         return moved
 
 # %% ../nbs/05c_refinement.ipynb #w202
