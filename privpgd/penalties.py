@@ -411,12 +411,27 @@ class Threshold(Statistic):
         return ((z @ theta - z[:, where] @ theta[where] - self.slope * self.offset)[:, None] + centres @ theta[where]).sigmoid_()[:, :, None]
 
 # %% ../nbs/06b_penalties.ipynb #s0410
+def _apart(a: Mapping, b: Mapping) -> bool: # two regions
+    "Whether no row can be in both: in some column they name other levels, or intervals that do not meet."
+    number = lambda x: isinstance(x, (int, float)) and not isinstance(x, bool)
+    levels = lambda x: None if isinstance(x, tuple) else set(x) if isinstance(x, (list, set)) else {x}
+    for n in set(a) & set(b):
+        x, y = levels(a[n]), levels(b[n])
+        if x is not None and y is not None and not x & y: return True
+        ends = [w for w in (a[n], b[n]) if isinstance(w, tuple) and len(w) == 2 and all(e is None or number(e) for e in w)]
+        if len(ends) == 2 and any(p[1] is not None and q[0] is not None and p[1] < q[0] for p, q in (ends, ends[::-1])): return True
+    return False
+
 @dataclass(frozen=True)
 class Difference(Statistic):
     "One statistic minus another."
     a: Statistic # the first
     b: Statistic # is subtracted from it
-    touches = property(lambda self: self.a.touches + self.b.touches if self.a.touches and self.b.touches else None)
+    @property
+    def touches(self):  # rows that count for one of the two count nothing for the other, if the regions are apart
+        if not self.a.touches or not self.b.touches: return None
+        a, b = (s.given if isinstance(s, Rate) else s.region if isinstance(s, Share) else {} for s in (self.a, self.b))
+        return max(self.a.touches, self.b.touches) if _apart(a, b) else self.a.touches + self.b.touches
     needs_total = property(lambda self: self.a.needs_total or self.b.needs_total)
     def features(self, view): return torch.cat([self.a.features(view), self.b.features(view)], 1)
     def fraction(self, lens):
