@@ -339,7 +339,7 @@ def _first_mixture(domain: Any, total: float, components: int, seed: int | None)
     from mbi.extensions.mixture_of_products import MixtureOfProducts
     return MixtureOfProducts.random(domain, total, components, int(np.random.SeedSequence(seed).generate_state(1)[0] >> 1))
 
-
+# %% ../nbs/12_baselines.ipynb #c051n
 class MOP:
     "Mixture of products, fitted to the measurements by mbi."
     model_: Any; mixture_: Mixture  # after fit

@@ -283,6 +283,7 @@ def _disguise(known: Any) -> str | None:
         dates = some.str.contains(r"\d[./-]\d").mean() > 0.8 and pd.to_datetime(some, errors="coerce", dayfirst=True, format="mixed").notna().mean() > 0.8
     return f"dates, such as {some.iloc[0]!r}, that are not written like 2024-12-31: convert them" if dates else None
 
+# %% ../nbs/15_cli.ipynb #c025n
 _PERSON = re.compile(r"(^|[_\s.-])(patient|person|customer|client|user|member|subject|employee|student|household|account)([\s_.-]*(no|nr|num|number|code|key|ref))?$")
 
 def _names_somebody(name: str) -> bool:
@@ -388,6 +389,7 @@ def _check_names(args: argparse.Namespace, names: list) -> None:
     for name in _names(args.drop, names) + _names(args.declare, names):
         if name not in names: raise ValueError(f"{args.table} has no column {name!r}: it has {', '.join(map(str, names))}.")
 
+# %% ../nbs/15_cli.ipynb #c032n
 def _draft(args: argparse.Namespace) -> tuple[Any, list]:
     "A schema and the guesses behind it, from a table or from a schema's file."
     from privpgd.schema import Schema
@@ -487,6 +489,7 @@ def parse_select(words: str | None, schema: Any) -> Any:
     if unknown: raise ValueError(f"--select names the column {unknown[0]!r}, which the schema does not have: write marginals as in {':'.join(schema.names[:2])}.")
     return cliques
 
+# %% ../nbs/15_cli.ipynb #c036n
 def _plan(args: argparse.Namespace, schema: Any, n: int | None):
     "The plan for the options of a command."
     from privpgd.plan import plan
@@ -751,6 +754,7 @@ def _command(commands, name: str, run: Callable, help: str, *examples: str) -> a
     parser.set_defaults(run=run)
     return parser
 
+# %% ../nbs/15_cli.ipynb #c051n
 def _number(words: str) -> int:
     "A whole number, also one written as 1e4."
     try:

@@ -808,6 +808,19 @@ def check_avoid(wish: Avoid, bounds: Sequence, *facts: Any) -> None: # what `che
         except RuleError as problem: said = str(problem)
     raise RuleError(f"{wish.label()} cannot be met, for the statistic cannot leave this value by {far:g}: {said}")
 
+# %% ../nbs/07_constraints.ipynb #c055b
+def _check_tuples(**given: Any) -> None:
+    "Raise a sentence unless what is given is a tuple or a list."
+    for name, value in given.items():
+        if not isinstance(value, (tuple, list)): raise ValueError(f"{name}={value!r} is not a tuple: give a tuple or a list, an empty one for none.")
+
+def _by_kind(constraints: Sequence) -> dict: # type -> list
+    "Rules, public marginals and public columns apart, or a sentence about something else."
+    kinds = {k: [c for c in constraints if isinstance(c, k)] for k in (Rule, PublicMarginal, PublicColumns)}
+    for c in constraints:
+        if not isinstance(c, tuple(kinds)): raise ValueError(f"constraints holds a {type(c).__name__}: give a Rule, a PublicMarginal or a PublicColumns; a Penalty goes to penalties.")
+    return kinds
+
 # %% ../nbs/07_constraints.ipynb #c056
 class Requirements:
     "Penalties and constraints, checked, in the form that the algorithm uses."
@@ -818,15 +831,12 @@ class Requirements:
                  embedding: Embedding | None = None, # places of the levels
                  encode: Callable | None = None,     # (frame, names) -> codes, for public columns
                  ):
-        for name, value in (("penalties", penalties), ("constraints", constraints)):
-            if not isinstance(value, (tuple, list)): raise ValueError(f"{name}={value!r} is not a tuple: give a tuple or a list, an empty one for none.")
+        _check_tuples(penalties=penalties, constraints=constraints)
         self.lens = Lens(schema, embedding)
         wishes = [as_penalty(p) for p in penalties]
         for p in wishes: check_penalty(p, self.lens)
         self.penalties: list[Any] = [p for p in wishes if p.weight]
-        kinds: dict[type, list] = {k: [c for c in constraints if isinstance(c, k)] for k in (Rule, PublicMarginal, PublicColumns)}
-        for c in constraints:
-            if not isinstance(c, tuple(kinds)): raise ValueError(f"constraints holds a {type(c).__name__}: give a Rule, a PublicMarginal or a PublicColumns; a Penalty goes to penalties.")
+        kinds = _by_kind(constraints)
         self.groups = groups_of(kinds[Rule], self.lens)
         self.public = _public(kinds[PublicMarginal], self.groups, self.lens)
         self.held, self.given, self.source = _held(kinds[PublicColumns], self.groups, self.lens, encode)

@@ -732,7 +732,7 @@ class Aim:
                  exact: bool = False, # whether it may not be below the limit either
                  ):
         self.gauge, self.limit, self.room, self.floor = gauge, limit, room, _FREE if exact else 0.
-        self.yields = isinstance(gauge, FunctionGauge) # whether it gives way when not all aims can be had
+        self.yields = isinstance(gauge, FunctionGauge)  # it gives way when not all aims can be had
 
     def begin(self, codes: np.ndarray, gain: float) -> None: # what a row's move is worth in the tables
         "Stiffness and step, from what one row can do in each column that matters."
@@ -753,9 +753,7 @@ class Aim:
 
     def _pulled(self, which: Any, value: float, found: Effects | None) -> Effects | None: # the columns that are visited
         if found is None: return None
-        if not self.gauge.steady:
-            self.reach = {j: r for j, r in self.reach.items() if not isinstance(which, tuple) or j not in which}  # columns that move together do not move alone
-            self.reach[which] = _leverage(found.change)
+        if not self.gauge.steady: self.reach = {j: r for j, r in self.reach.items() if j not in {which, *(which if isinstance(which, tuple) else ())}} | {which: _leverage(found.change)}  # columns that move together do not move alone
         kappa = self.hold / (max(self.reach.values())**2 + 1e-12)
         pull = kappa * (value - self.limit)
         if self.begun: self.nu = max(self.nu + self.step * pull, self.floor)           # what the last visit has left

@@ -61,7 +61,7 @@ def _number(name: str, value, least: float = 1e-100) -> float:
         raise ValueError(f"{name} = {value!r} is out of the account's reach: give a number between 1e-100 and 1e+100.")
     return number
 
-
+# %% ../nbs/01_privacy.ipynb #c012n
 @dataclass(frozen=True)
 class Budget:
     "What may be spent on one table: exactly one of (epsilon and delta) and rho."
@@ -605,7 +605,7 @@ def _of_delta(own: float, delta: float) -> str:
     "How much of delta a line takes, in words, or nothing."
     return f" and {own / delta:.1%} of delta" if own else ""
 
-
+# %% ../nbs/01_privacy.ipynb #c098n
 def _notes(entries: Iterable[Entry]) -> dict:
     "What entries say in brackets, each note once: words -> names of columns."
     notes: dict = {}

@@ -454,6 +454,7 @@ def _add_offers(row, offer, spot, stack, found, gain):
             more += weight[t] * (lack[found[t] + to] + np.float32(to == home[kind[t]]))
         gain[x] += more
 
+# %% ../nbs/05c_refinement.ipynb #j006bn
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
 def _sweep_offers(codes, own, offers, columns, cells, near, spot, threshold, seen, far, spot_afar, blocks, tilt, pull, seed, heat):
     "Visits all rows in a group of columns, with some of its cells on offer for each; returns the number of moves."

@@ -358,7 +358,7 @@ def _check_adaptive(generator, rounds, least: int, alpha, max_size_mb, schema: S
     if not (isinstance(alpha, (int, float)) and 0 < alpha < 1):
         raise ValueError(f"alpha={alpha!r} is not a share between 0 and 1: 0.9 is usual.")
 
-
+# %% ../nbs/08_selection.ipynb #c053n
 def _candidates(workload, schema: Schema, limit: int = 50_000_000) -> dict:  # clique -> share
     "The checked workload; a single column has no pairs, so 2 means 1 there."
     shares = normalize_workload(1 if len(schema.names) == 1 and isinstance(workload, int) else workload, schema)

@@ -157,6 +157,7 @@ def _unreadable(path: Path, error: BaseException) -> SourceError:
     if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error): return SourceError(f"{path} is not written in UTF-8: convert it first, for example with iconv -f latin1 -t utf-8.")
     return SourceError(f"{path} cannot be read ({_why(error)}): it may be damaged or cut short.")
 
+# %% ../nbs/01b_sources.ipynb #c019n
 def _separator(line: str) -> str:
     "What stands between the values of a CSV file: the most frequent of four marks in its first line, names in quotes aside."
     bare = re.sub('"[^"]*"', "", line)
@@ -352,6 +353,7 @@ def rows_known(
         return sum(pq.read_metadata(f).num_rows for f in files) if {_format(f) for f in files} == {"parquet"} else None
     return len(source) if hasattr(source, "__len__") and kind not in ("query", "duckdb", "dask") else None
 
+# %% ../nbs/01b_sources.ipynb #c044n
 def pieces_of(
     source: Any,  # a table of any sort that is not on a cluster
     schema: Schema,  # its public facts

@@ -92,6 +92,7 @@ def dense_table(k: int = 32, noise: float = .3, seed: int = 0) -> np.ndarray: # 
     rng = np.random.default_rng(seed)
     return (rng.dirichlet(np.ones(k * k)) + rng.normal(0, noise / k**2, k**2)).reshape(k, k)
 
+# %% ../nbs/13b_speed.ipynb #c013n
 def time_projection(signed=None, # table of noisy shares, square; `noisy_table()` if None
                     name: str = "simulated", iterations: int = 1750, timed: int = 20, repeats: int = 5) -> list: # two records: the measure as it is, and balanced to sum 1
     "Seconds and objective of the paper's projection in torch (scaled), of the same compiled, and of ours; one thread."
