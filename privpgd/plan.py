@@ -122,7 +122,7 @@ def _adaptive(schema: Any, select: str, budget: Budget, neighbors: str) -> list[
     names, sizes = list(schema.names), [int(k) for k in schema.shape]
     single, pair, times = _selector_noise(select, len(names), budget, neighbors)
     ones = [((name,), k, single, 1) for name, k in zip(names, sizes)] if select != "mwem" else []
-    words = f"pairs that {select} chooses" + (", at most" if select == "aim" else "")
+    words = f"{select}'s pairs" + (", at most" if select == "aim" else "")
     return ones + ([((words,), _chosen(sizes), pair, times)] if times else [])
 
 # %% ../nbs/08b_plan.ipynb #c019
