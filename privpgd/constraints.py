@@ -132,29 +132,53 @@ def _grid(rule: Rule, columns: list, corners: dict) -> np.ndarray: # shape (k1, 
     return held.reshape([s for n in columns for s in (corners[n].shape if n in mine else (1, 1))])
 
 # %% ../nbs/07_constraints.ipynb #s0160
+def _stout(some: np.ndarray, stout: np.ndarray) -> np.ndarray: # boolean, of the same shape: some points of a cell, and more than one
+    "The cells with more than one point, and those without which a code of some column would be lost."
+    out = stout.copy()
+    for axis in range(some.ndim):
+        others = tuple(a for a in range(some.ndim) if a != axis)
+        out |= some & (some.any(others, keepdims=True) & ~stout.any(others, keepdims=True))
+    return out
+
 class Group:
     "Rules that share columns, judged together."
-    give: Callable[..., np.ndarray]; points: int  # a cell below writes the first, which sets the second: how many values of a bin are asked
+    told: np.ndarray; kind: np.ndarray; points: int   # of each public row, whether it can be completed, and its kind; how many values of a bin are asked for that
 
     def __init__(self, rules: list, lens: Lens):
         self.rules, self.lens, names = rules, lens, {n for r in rules for n in r.columns}
         self.columns = tuple(n for n in lens.names if n in names)
-        for points in (65, 17, 5, 3):
-            self.corners = {n: _corners(lens.columns[n], lens.shape[lens.index(n)], points) for n in self.columns}
-            if (size := np.prod([float(c.size) for c in self.corners.values()])) <= 1e6: break
-        if size > 2e8: raise ValueError(f"the rules on {', '.join(self.columns)} hang together and have {size:.1g} points to ask, above the limit of 2e+08: give each of these columns about {int(2e8**(1 / len(self.columns)) / points)} bins, or drop a rule that ties them together.")
-        grids = [_grid(rule, list(self.columns), self.corners) for rule in rules]
-        self.idle = [rule for rule, grid in zip(rules, grids) if grid.all()] # rules that forbid nothing
-        self.grid = np.ones([s for c in self.corners.values() for s in c.shape], bool)
-        for grid in grids: self.grid &= grid
-        inner: Any = tuple(range(1, self.grid.ndim, 2))
-        self.allowed: np.ndarray = np.asarray(self.grid.any(inner))
-        self.held: tuple = (); self.free = self.columns; self.may: Any = self.allowed[None] # columns that are public, the others, and (kinds, codes of these) which rows may be where
-        self.kind: np.ndarray | None = None                                  # of each row, when there are public columns
+        self.held, self.free = (tuple(n for n in self.columns if (n in lens.public) == there) for there in (True, False))
+        self.idle, self.corners = list(rules), {n: _corners(lens.columns[n], lens.shape[lens.index(n)]) for n in self.columns} # rules that forbid nothing; values that are asked
+        self.allowed, self.may = _ask_rows(self) if self.held else _ask_grid(self)   # over the codes of all columns; (kinds, codes of free columns) which rows may be where
 
     def kinds(self, rows: Any, n: int) -> np.ndarray: # which rows of the table, how many -> (n,)
         "The kind of each row."
-        return np.zeros(n, int) if self.kind is None else self.kind[rows]
+        return self.kind[rows] if self.held else np.zeros(n, int)
+
+# %% ../nbs/07_constraints.ipynb #s0161
+def _grid_of(group: Group) -> np.ndarray: # boolean, (k1, e1, k2, e2, ...)
+    "Where all rules of a group hold, over the cells of its columns and the points inside them."
+    for points in (65, 17, 5, 3):
+        group.corners = {n: _corners(group.lens.columns[n], group.lens.shape[group.lens.index(n)], points) for n in group.columns}
+        if (size := np.prod([float(c.size) for c in group.corners.values()])) <= 1e6: break
+    if size > 2e8: raise ValueError(f"the rules on {', '.join(group.columns)} hang together and have {size:.1g} points to ask, above the limit of 2e+08: give each of these columns about {int(2e8**(1 / len(group.columns)) / points)} bins, or drop a rule that ties them together.")
+    grids = [_grid(rule, list(group.columns), group.corners) for rule in group.rules]
+    group.idle, out = [rule for rule, grid in zip(group.rules, grids) if grid.all()], np.ones([s for c in group.corners.values() for s in c.shape], bool)
+    for grid in grids: out &= grid
+    return out
+
+def _real_numbers(group: Group, name: str) -> bool:
+    "Whether a column's bins hold real numbers, of which a single one is next to nothing."
+    return group.corners[name].shape[1] > 1 and group.corners[name].dtype.kind == "f" and not getattr(group.lens.columns[name], "_whole", False)
+
+def _ask_grid(group: Group) -> tuple: # boolean over the codes of all columns, and the same for one kind of rows
+    "What rules allow when no column is public."
+    grid, inner = _grid_of(group), {n: 2 * a + 1 for a, n in enumerate(group.columns)}
+    real = tuple(a for n, a in inner.items() if _real_numbers(group, n))
+    left: Any = grid.any(tuple(a for a in inner.values() if a not in real), keepdims=True)
+    many: Any = left.sum(tuple(inner.values()))
+    allowed = np.asarray(_stout(many > 0, many > 1) if real else many > 0)
+    return allowed, allowed[None]
 
 # %% ../nbs/07_constraints.ipynb #c019
 def _fewest(items: list, fails: Callable) -> list: # list of items -> whether it cannot be
@@ -164,6 +188,7 @@ def _fewest(items: list, fails: Callable) -> list: # list of items -> whether it
         if rest and fails(rest): items = rest
     return items
 
+# %% ../nbs/07_constraints.ipynb #c019b
 def _gather(rules: Sequence, lens: Lens) -> list:
     "Rules in groups that share columns."
     sets: list = []
@@ -171,13 +196,32 @@ def _gather(rules: Sequence, lens: Lens) -> list:
         for n in rule.columns: lens.index(n)                           # raises for an unknown column
         touching = [s for s in sets if any(set(rule.columns) & set(r.columns) for r in s)]
         sets = [s for s in sets if s not in touching] + [[r for s in touching for r in s] + [rule]]
-    return [Group(s, lens) for s in sets]
+    known = lens.__dict__.setdefault("_groups", {})                    # every set of rules is judged once
+    for s in sets:
+        if (key := tuple(map(id, s))) not in known: known[key] = Group(s, lens)
+    return [known[tuple(map(id, s))] for s in sets]
+
+def _names_of(rules: Sequence) -> str:
+    "Rules in a sentence."
+    names = [r.label() for r in rules]
+    return f"the rule {names[0]}" if len(names) == 1 else f"the rules {', '.join(names[:-1])} and {names[-1]}"
+
+def _check_rows(group: Group, lens: Lens) -> None:
+    "Raise a sentence about public rows that no value of the other columns completes."
+    if not group.held or group.told.all(): return
+    few = _fewest(group.rules, lambda rules: any(g.held and not g.told.all() for g in _gather(rules, lens)))
+    blamed = [g for g in _gather(few, lens) if g.held and not g.told.all()]
+    held, free = (list(dict.fromkeys(n for g in blamed for n in names(g))) for names in (lambda g: g.held, lambda g: g.free))
+    levels = all(g.corners[n].shape[1] == 1 for g in blamed for n in g.free)                          # all of their values have been asked
+    how = f", whatever {', '.join(free)} is: correct one of them" if free and levels else f" with every value of {', '.join(free)} that was asked: correct one of them, or allow a range where the rule asks for a single value" if free else ": correct one of them"
+    raise RuleError(f"{np.any([~g.told for g in blamed], axis=0).sum()} rows of the public columns {', '.join(held)} break {_names_of(few)}{how}.")
 
 def groups_of(rules: Sequence, lens: Lens) -> list:
     "The groups, or a sentence about rules that contradict each other."
     groups = _gather(rules, lens)
     for group in groups:
         for rule in group.idle: warnings.warn(f"the rule {rule.label()} forbids none of the values of {', '.join(rule.columns)} that were asked: check its predicate, and how it spells its levels.", UserWarning, stacklevel=3)
+        _check_rows(group, lens)
         if group.allowed.any(): continue
         few = _fewest(group.rules, lambda rules: not all(g.allowed.any() for g in _gather(rules, lens)))
         names, columns = [r.label() for r in few], [n for n in group.columns if any(n in r.columns for r in few)]
@@ -259,7 +303,7 @@ def repair(codes: np.ndarray,        # (m, d) integer codes, left unchanged
     return codes
 
 # %% ../nbs/07_constraints.ipynb #c029
-def _options(group: Group, name: str, fixed: Mapping, points: int) -> tuple: # (n, P) values and codes, with n = 1 if they are the same for all rows
+def _options(group: Group, name: str, fixed: Mapping, points: int) -> tuple: # (n, P) values and codes, with n = 1 if they are the same for all rows; how many of the P are copies
     "What a free column can be: copies of fixed values of its kind that lie within its bins, and its points."
     corners, values, codes = _corners(group.lens.columns[name], group.lens.shape[group.lens.index(name)], points), [], []
     known = corners[~_unknown(corners[:, 0])]
@@ -268,7 +312,7 @@ def _options(group: Group, name: str, fixed: Mapping, points: int) -> tuple: # (
         copy = np.where(_unknown(v), known[0, 0], np.clip(v, known[0, 0], known[-1, -1])).astype(known.dtype)
         values.append(copy[:, None]); codes.append(np.searchsorted(known[:, 0], copy, side="right")[:, None] - 1)
     each, n = np.repeat(np.arange(len(corners)), corners.shape[1])[None], len(values[0]) if values else 1
-    return np.concatenate([*values, np.broadcast_to(corners.reshape(1, -1), (n, corners.size))], 1), np.concatenate([*codes, np.broadcast_to(each, (n, each.size))], 1)
+    return np.concatenate([*values, np.broadcast_to(corners.reshape(1, -1), (n, corners.size))], 1), np.concatenate([*codes, np.broadcast_to(each, (n, each.size))], 1), len(codes)
 
 def _holds(rule: Rule, free: Sequence, values: dict, cells: dict) -> np.ndarray: # column -> (b or 1, P) values and codes; free columns with P points, the others with one -> (b or 1, P, ...)
     "Where a rule holds, over the rows and the points of its free columns."
@@ -289,77 +333,102 @@ def _points(group: Group, fixed: Mapping, points: int) -> list: # one number for
     return [_options(group, x, {n: v[:1] for n, v in fixed.items()}, points)[0].shape[1] for x in group.free]
 
 def _asked(group: Group, fixed: Mapping, n: int, points: int): # public column -> (n,) values
-    "Parts of the rows, with where the rules hold for them, (b, points), the cell of each point, and the values of the free columns there."
-    shape, codes = _points(group, fixed, points), [len(group.corners[x]) for x in group.free]
+    "Parts of the rows, with where the rules hold for them, (b, P, ...), the values and the codes of the free columns there, (b or 1, P) each, and how many of these are copies."
+    shape = _points(group, fixed, points)
     step = max(int(2e6 / np.prod(shape)), 1)
     for first in range(0, n, step):
         part = slice(first, min(first + step, n))
         some = {x: v[part] for x, v in fixed.items()}
-        both = {x: _options(group, x, some, points) for x in group.free} | {x: (v[:, None], None) for x, v in some.items()}
-        values, cells = ({x: o[k] for x, o in both.items()} for k in (0, 1))
-        b, ok = part.stop - first, np.ones((part.stop - first, *shape), bool)
-        for rule in group.rules: ok &= _holds(rule, group.free, values, cells)
-        across = [cells[x].reshape([len(cells[x]), *(p if a == c else 1 for c, p in enumerate(shape))]) for a, x in enumerate(group.free)]
-        cell = np.ravel_multi_index(np.broadcast_arrays(*across), codes) if across else np.zeros(1, int)
-        yield part, ok.reshape(b, -1), np.broadcast_to(cell.reshape(len(cell), -1), (b, ok[0].size)), values
+        both = {x: _options(group, x, some, points) for x in group.free} | {x: (v[:, None], None, 0) for x, v in some.items()}
+        values, cells, copies = ({x: o[k] for x, o in both.items()} for k in range(3))
+        ok = np.ones((part.stop - first, *shape), bool)
+        for rule in group.rules:
+            held = _holds(rule, group.free, values, cells)
+            if rule in group.idle and not held.all(): group.idle = [r for r in group.idle if r is not rule]
+            ok &= held
+        yield part, ok, values, cells, copies
+
+def _in_cells_of(group: Group, ok: np.ndarray, cells: dict, copies: dict) -> np.ndarray: # (b, P, ...) where the rules hold -> (b, codes of free columns)
+    "How many points of each cell are good: of real numbers 0, 1 or more, of others 0 or more."
+    count, rows = ok.astype(np.uint8), np.arange(len(ok))
+    for axis, n in enumerate(group.free, 1):
+        k, code, body = len(group.corners[n]), cells[n], np.moveaxis(count, axis, 1)
+        out = body[:, copies[n]:].reshape(len(ok), k, -1, *body.shape[2:])
+        out = np.minimum(out.sum(2, dtype=np.uint16), 2).astype(np.uint8) if _real_numbers(group, n) else out.max(2)
+        for c in range(copies[n]): at = np.broadcast_to(code[:, c], len(ok)); out[rows, at] = np.minimum(out[rows, at] + body[:, c], 2)
+        count = np.moveaxis(out, 1, axis)
+    return count
 
 def _by_bins(group: Group) -> np.ndarray: # (codes of held columns, codes of free ones) boolean
     "What suits every asked value of the public bins; or some, where nothing suits all."
     inner = {n: 2 * a + 1 for a, n in enumerate(group.columns)}
-    some: Any = group.grid.any(tuple(inner[n] for n in group.free), keepdims=True)
+    grid = _grid_of(group)
+    some: Any = grid.any(tuple(inner[n] for n in group.free), keepdims=True); lenient: Any = grid.any(tuple(inner.values()))
     order = [group.columns.index(n) for n in (*group.held, *group.free)]
-    every, any_ = (found.transpose(order).reshape(int(np.prod([found.shape[a] for a in order[:len(group.held)]])), -1) for found in (some.all(tuple(inner.values())), group.allowed))
+    every, any_ = (found.transpose(order).reshape(int(np.prod([found.shape[a] for a in order[:len(group.held)]])), -1) for found in (some.all(tuple(inner.values())), lenient))
     out = np.where(every.any(1, keepdims=True), every, any_)
     return out | ~out.any(1, keepdims=True)
 
 # %% ../nbs/07_constraints.ipynb #c029c
-def _give(self: Group,
-          fixed: Mapping, # public column -> (n,) values
-          codes: Mapping, # public column -> (n,) codes
-          most: float = 1e8, # questions
-          ) -> np.ndarray: # (n,) whether a row can be completed
-    "Takes note of public columns: the kind of each row, and what rows of a kind may take."
-    self.held, self.free = (tuple(n for n in self.columns if (n in fixed) == there) for there in (True, False))
-    tell = [np.unique(fixed[n], return_inverse=True)[1].ravel() if hasattr(self.lens.columns[n], "low") else codes[n] for n in self.held]
+def _find_cells(group: Group, rows: Mapping, n: int) -> np.ndarray: # public column -> (n,) values that differ -> (n, codes of free columns) boolean
+    "Which cells each row may take; rows for which none is found are asked at more points."
+    may = np.zeros((n, *(len(group.corners[x]) for x in group.free)), bool)
+    left, spread = np.arange(n), tuple(range(1, may.ndim))
+    for points in (p for p in (3, 5, 17, 65, 257, 1025) if p >= group.points):
+        some = {x: v[left] for x, v in rows.items()}
+        if points > group.points and len(left) * np.prod(_points(group, some, points), dtype=float) > 1e8: break
+        for part, ok, _, cells, copies in _asked(group, some, len(left), points):
+            count = _in_cells_of(group, ok, cells, copies)
+            more = (count > 1) if any(_real_numbers(group, x) for x in group.free) else count > 0
+            may[left[part]] = np.where(more.any(spread, keepdims=True), more, count > 0)
+        left = left[~may[left].any(spread)]
+        if not len(left) or not group.free: break
+    return may
+
+def _ask_rows(group: Group, most: float = 1e9) -> tuple: # most: questions
+    "What rules allow when some columns are public; sets the kind of each row, and whether it can be completed."
+    public, shape, size = group.lens.public, [len(group.corners[n]) for n in group.free], [len(group.corners[n]) for n in group.held]
+    tell = [np.unique(v, return_inverse=True)[1].ravel() if hasattr(group.lens.columns[n], "low") else code for n, (v, code) in ((n, public[n]) for n in group.held)]
     _, first, which = np.unique(np.stack(tell, 1), axis=0, return_index=True, return_inverse=True)                          # rows that differ
-    rows, shape = {n: fixed[n][first] for n in self.held}, [len(self.corners[n]) for n in self.free]
-    home = np.ravel_multi_index([codes[n][first] for n in self.held], size := [len(self.corners[n]) for n in self.held])
+    rows, home, which = {n: public[n][0][first] for n in group.held}, np.ravel_multi_index([public[n][1][first] for n in group.held], size), which.ravel()
     for points in (65, 17, 5, 3):
-        self.points, asks = points, len(first) * np.prod(_points(self, rows, points), dtype=float)
-        if asks <= 2e6: break
-    told = np.ones(len(first), bool)
+        group.points, asks = points, len(first) * np.prod(_points(group, rows, points), dtype=float)
+        if asks <= 1e7: break
     if asks > most:
         bins, kind = np.unique(home, return_inverse=True)
-        may: Any = _by_bins(self)[bins]
+        may: Any = _by_bins(group)[bins].reshape(-1, *shape)
+        group.told = np.all([Group([r], group.lens).told for r in group.rules if set(r.columns) & set(group.held)], axis=0) if len(group.rules) > 1 else np.ones(len(which), bool)
     else:
-        may = np.zeros((len(first), int(np.prod(shape))), bool)
-        for part, ok, cell, _ in _asked(self, rows, len(first), points): may[part.start + np.nonzero(ok)[0], cell[ok]] = True
-        told = may.any(1); seen: dict = {}
-        kind = np.array([seen.setdefault(bytes(bits), (len(seen), i))[0] for i, bits in enumerate(np.packbits(may, axis=1))])
-        may = may[[i for _, i in seen.values()]]
-    self.may, self.kind = may.reshape(-1, *shape), kind[which.ravel()]
-    left = np.zeros((int(np.prod(size)), *shape), bool)
-    for h, k in np.unique(np.c_[home, kind], axis=0): left[h] |= self.may[k]
-    self.allowed = left.reshape(*size, *shape).transpose([(*self.held, *self.free).index(n) for n in self.columns])
-    return told[which.ravel()]
-
-Group.give = _give
+        found: Any = _find_cells(group, rows, len(first)); seen: dict = {}
+        group.told = found.reshape(len(first), -1).any(1)[which]
+        kind = np.array([seen.setdefault(bytes(bits), (len(seen), i))[0] for i, bits in enumerate(np.packbits(found.reshape(len(first), -1), axis=1))])
+        may = found[[i for _, i in seen.values()]]
+    group.kind, left = kind[which], np.zeros((int(np.prod(size)), *shape), bool)
+    for h, k in np.unique(np.c_[home, kind], axis=0): left[h] |= may[k]
+    allowed: Any = left.reshape(*size, *shape)
+    return allowed.transpose([(*group.held, *group.free).index(n) for n in group.columns]), may
 
 # %% ../nbs/07_constraints.ipynb #c030c
-def witnesses(group: Group,    # that has been given public columns
+def witnesses(group: Group,    # with public columns
               fixed: Mapping,  # public column -> (n,) values
               own: np.ndarray, # (n, free columns) codes, which are kept if possible
               ) -> tuple: # free column -> (n,) values, (n, free columns) codes, (n,) whether found
     "Values and codes of a group's other columns such that every row obeys."
     n, shape = len(own), [len(group.corners[x]) for x in group.free]
     values: dict = {x: np.empty(n, group.corners[x].dtype) for x in group.free}
-    codes, found, home = np.array(own), np.zeros(n, bool), np.ravel_multi_index(tuple(own.T), shape)
-    for part, ok, cell, points in _asked(group, fixed, n, group.points):
-        found[part], here = ok.any(1), ok & (cell == home[part, None])
-        pick = np.where(here.any(1), here.argmax(1), ok.argmax(1))
-        at = np.unravel_index(pick, [points[x].shape[1] for x in group.free])
-        for x, a in zip(group.free, at): values[x][part] = points[x][np.arange(len(pick)) if len(points[x]) > 1 else 0, a]
-        codes[part] = np.stack(np.unravel_index(cell[np.arange(len(pick)), pick], shape), 1)
+    codes, found = np.array(own), np.zeros(n, bool)
+    for points in (p for p in (3, 5, 17, 65, 257, 1025) if p >= group.points):
+        left = np.flatnonzero(~found)
+        if not len(left): break
+        for part, ok, at, where, _ in _asked(group, {x: v[left] for x, v in fixed.items()}, len(left), points):
+            rows, here = left[part], np.array(ok)
+            for a, x in enumerate(group.free): here &= (where[x] == own[rows, a][:, None]).reshape(len(rows), *(-1 if b == a else 1 for b in range(len(shape))))
+            flat, flat_here = ok.reshape(len(rows), -1), here.reshape(len(rows), -1)
+            pick = np.unravel_index(np.where(flat_here.any(1), flat_here.argmax(1), flat.argmax(1)), ok.shape[1:])
+            for a, (x, p) in enumerate(zip(group.free, pick)):
+                row = np.arange(len(rows)) if len(at[x]) > 1 else np.zeros(len(rows), int)
+                values[x][rows], codes[rows, a] = at[x][row, p], where[x][row, p]
+            found[rows] = flat.any(1)
     return values, codes, found
 
 # %% ../nbs/07_constraints.ipynb #c031
@@ -601,8 +670,11 @@ def possible(facts: Sequence,       # rules, bounds and public tables
     return (first if (first := status("highs")) in (0, 2) else status("highs-ipm")) != 2             # the simplex method may give up; the other one then tells
 
 # %% ../nbs/07_constraints.ipynb #c050
-def _exclusion(words: list) -> RuleError: # labels of facts
+def _exclusion(few: Sequence, lens: Lens) -> RuleError: # facts and bounds
     "The sentence about facts that no table obeys."
+    words, rules = [x.label() if isinstance(x, Bound) else x.label for x in few], [x.rule for x in few if isinstance(x, Fact) and x.rule is not None]
+    rows = [n for n in lens.public if any(n in r.columns for r in rules)]
+    if rows and not any(w.startswith("the public columns") for w in words): words.append(f"the public columns {', '.join(rows)}")
     return RuleError(f"{words[0]} cannot be met by any table: correct it." if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]} exclude each other: drop or loosen one of them.")
 
 def check_together(facts: Sequence, lens: Lens, shown: Sequence = (), most: float = 2e6) -> None: # shown: facts that connect no columns; most: cells that are listed
@@ -621,7 +693,7 @@ def check_together(facts: Sequence, lens: Lens, shown: Sequence = (), most: floa
             here = [f for f in (*facts, *shown) if (set(f.columns) <= set(names) if f.bound is not None else set(f.columns) & set(names))]
             fails = lambda some: not possible(some, names, lens)
             if not fails(here): continue
-            raise _exclusion([f.label for f in _fewest(here, fails)])
+            raise _exclusion(_fewest(here, fails), lens)
 
 def check_range(bounds: Sequence, lens: Lens) -> None:
     "Raise a sentence when a bound lies outside what its statistic can be."
@@ -727,9 +799,14 @@ def _agree(bounds: Sequence, facts: Sequence, lens: Lens) -> bool: # facts: rule
 def check_values(bounds: Sequence, facts: Sequence, lens: Lens) -> None: # facts: rules and public tables
     "Raise a sentence that names the bounds when no values of their statistics obey all of them."
     fails = lambda some: not _agree([x for x in some if isinstance(x, Bound)], [x for x in some if isinstance(x, Fact)], lens)
-    if fails([*bounds, *facts]): raise _exclusion([x.label() if isinstance(x, Bound) else x.label for x in _fewest([*bounds, *facts], fails)])
+    if fails([*bounds, *facts]): raise _exclusion(_fewest([*bounds, *facts], fails), lens)
 
 # %% ../nbs/07_constraints.ipynb #c057
+def _beside(rules: Sequence, lens: Lens) -> str:
+    "The public columns of rules, in a sentence."
+    names = [n for n in lens.public if any(n in r.columns for r in rules)]
+    return f", given the public column{'s' * (len(names) > 1)} {', '.join(names)}," if names else ""
+
 def _public(marginals: list, groups: list, lens: Lens) -> dict:
     "Public marginals as probability tables, or a sentence about mass where a rule forbids it."
     out: dict[tuple, np.ndarray] = {}
@@ -739,7 +816,10 @@ def _public(marginals: list, groups: list, lens: Lens) -> dict:
         for g in groups:
             if not set(g.columns) & set(clique): continue
             bad = float(np.where(_narrow(g.allowed, g.columns, clique, lambda a, axes: a.any(axes)), 0, table).sum())
-            if bad > 0: raise RuleError(f"the public marginal {p.label()} puts {bad:.3g} of its mass on cells that the rule {' and '.join(r.label() for r in g.rules)} forbids: correct one of them.")
+            if bad <= 0: continue
+            outside = lambda rules: any(np.where(_narrow(h.allowed, h.columns, clique, lambda a, axes: a.any(axes)), 0, table).sum() > 0 for h in _gather(rules, lens) if set(h.columns) & set(clique))
+            few = _fewest(g.rules, outside)
+            raise RuleError(f"the public marginal {p.label()} puts {bad:.3g} of its mass on cells that {_names_of(few)}{_beside(few, lens)} forbid{'s' * (len(few) == 1)}: correct one of them.")
         out[clique] = table
     return out
 
@@ -758,8 +838,8 @@ def _read(column: Any, raw: Any) -> np.ndarray: # pandas Series -> (m,) numbers 
     return values
 
 # %% ../nbs/07_constraints.ipynb #z001
-def _held(columns: list, groups: list, lens: Lens, encode: Any) -> tuple: # names, (m, p) codes, table of values
-    "Public columns as codes and values, or a sentence about rows that cannot be."
+def _held(columns: list, lens: Lens, encode: Any) -> tuple: # names, (m, p) codes, table of values
+    "Public columns as codes and values; the lens takes note of them, for the rules."
     if not columns: return (), None, None
     if len(columns) > 1: raise ValueError("constraints holds two PublicColumns: put all public columns in one table.")
     names = columns[0].names()
@@ -771,11 +851,7 @@ def _held(columns: list, groups: list, lens: Lens, encode: Any) -> tuple: # name
     values = {n: _read(lens.columns[n], frame[n]) for n in binned}
     given = np.asarray(encode(frame, names), np.int32)
     values |= {n: _corners(lens.columns[n], lens.shape[lens.index(n)])[given[:, a], 0] for a, n in enumerate(names) if n not in binned}
-    codes = {n: given[:, a] for a, n in enumerate(names)}
-    for g in groups:
-        if set(g.columns) & set(names) and not (found := g.give({n: values[n] for n in g.columns if n in values}, codes)).all():
-            others = ", whatever the others are" if g.free else ""
-            raise RuleError(f"{(~found).sum()} rows of the public columns {', '.join(g.held)} break the rule {' and '.join(r.label() for r in g.rules)}{others}: correct one of them.")
+    lens.public = {n: (np.asarray(values[n]), given[:, a]) for a, n in enumerate(names)}
     return tuple(names), given, frame.assign(**values)
 
 # %% ../nbs/07_constraints.ipynb #z002
@@ -837,9 +913,9 @@ class Requirements:
         for p in wishes: check_penalty(p, self.lens)
         self.penalties: list[Any] = [p for p in wishes if p.weight]
         kinds = _by_kind(constraints)
+        self.held, self.given, self.source = _held(kinds[PublicColumns], self.lens, encode)
         self.groups = groups_of(kinds[Rule], self.lens)
         self.public = _public(kinds[PublicMarginal], self.groups, self.lens)
-        self.held, self.given, self.source = _held(kinds[PublicColumns], self.groups, self.lens, encode)
         known = [p for p in self.penalties if isinstance(p, Bound)], kinds[Rule], kinds[PublicMarginal], self.given, self.held, self.lens
         check_facts(*known)
         for p in self.penalties:

@@ -75,6 +75,7 @@ class Lens:
         self.knots = _Named({n: _knots(c, k) for (n, c), k in zip(self.columns.items(), self.shape)})
         self.missing = _Named({n: bool(getattr(c, "missing", False)) for n, c in self.columns.items()})
         self.said: set = set()  # limits that a warning has been about
+        self.public: dict = {}  # public column -> (n,) values, (n,) codes; rules ask them row by row
         self.flat = _Named({n: c.shape[1] == 1 and np.array_equal(c, line(len(c))) for n, c in zip(self.names, self.embedding.centres)})
 
     def __call__(self, particles: torch.Tensor) -> View: return View(particles, self)
