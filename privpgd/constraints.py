@@ -461,8 +461,11 @@ def place_rows(codes: np.ndarray, # (m, d) codes, all allowed; rows of public va
             for n, v in zip(group.columns, draw(mine[bad], group.columns, r)):
                 if n not in fixed: values[n][bad] = v
             bad = bad[~good(bad)]
-        for point in itertools.product(*(range(group.corners[n].shape[1] if n not in fixed else 1) for n in group.columns)):
+        sizes = [1 if n in fixed else group.corners[n].shape[1] for n in group.columns]
+        begin = np.random.default_rng(0).integers(0, int(np.prod(sizes)), len(codes))                    # every row has its own order of the points
+        for turn in range(int(np.prod(sizes))):
             if not len(bad): break
+            point = np.unravel_index((begin[bad] + turn) % int(np.prod(sizes)), sizes)
             for a, n in enumerate(group.columns):
                 if n not in fixed: values[n][bad] = group.corners[n][mine[bad, a], point[a]]
             bad = bad[~good(bad)]

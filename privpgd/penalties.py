@@ -102,7 +102,7 @@ class View:
     def __len__(self) -> int: return len(self._places)
 
     def __getitem__(self, name: str) -> torch.Tensor: # (m,) numbers on a line; (m, k) memberships elsewhere
-        "A column in original units: numbers, days, levels; text levels as places in their list; memberships when it is not on a line."
+        "A column in original units: numbers, days, levels; text levels as places in their list; memberships when it is not on a line. Missing values lie beyond the last number and read as it; `present` tells them."
         if name not in self._seen: self._seen[name] = self._number(name) if self.lens.flat[name] else self.memberships(name)
         return self._seen[name]
 
@@ -199,11 +199,11 @@ def _inside(lens: Lens, name: str, what) -> np.ndarray: # (k,) 0 or 1
         with np.errstate(invalid="ignore"): out = (x >= (-np.inf if low is None else low)) & (x <= (np.inf if high is None else high))
         _say_snapped(lens, name, low, high, out)
     else:
-        wanted = list(what) if isinstance(what, (list, set, tuple)) else [what]
-        known = list(levels) if levels is not None else list(lens.values(name))
+        wanted = list(what) if isinstance(what, (list, set, tuple)) else [what]              # None: missing
+        known = [*(levels if levels is not None else lens.values(name)[:lens.shape[j] - lens.missing[name]]), *[None] * lens.missing[name]]
         for x in wanted:
             if x not in known: raise ValueError(f"column {name!r} has no level {x!r}; use {', '.join(map(repr, levels[:9])) if levels is not None else 'an interval (low, high)'}.")
-        out = np.array([x in wanted for x in known] + [False] * (lens.shape[j] - len(known)))
+        out = np.array([x in wanted for x in known])
     if not out.any(): raise ValueError(f"nothing in column {name!r} lies in {what!r}: no bin has its middle there; widen it.")
     return out.astype(float)
 
@@ -798,5 +798,5 @@ def settle(codes: np.ndarray,       # (m, d) integer codes, such as nearest cent
         if sweep >= sweeps and far <= 1 and (sweep == 1 or now > .8 * log[-2]["objective"] or not any(aim.nu for aim in aims)): break
     if history is not None: history.extend(log)
     firm = [aim for aim in aims if not aim.yields]
-    if len(firm) < len(aims) and any(aim.outside(best[1]) > 1 for aim in firm): return settle(best[1], tables, schema, firm, sweeps=1, most=most, seed=rng, history=history, **options)
+    if len(firm) < len(aims) and any(aim.outside(best[1]) > 1 for aim in firm): return settle(codes, tables, schema, firm, sweeps=sweeps, most=most, seed=rng, history=history, **options)
     return best[1]

@@ -104,9 +104,16 @@ def _in_blocks(table: np.ndarray, # one axis a column
     for axis, g in enumerate(groups): table = np.add.reduceat(table, np.flatnonzero(np.diff(g, prepend=-1)), axis)
     return table
 
-def _has_blocks(shape: Sequence, blocks: int) -> bool:
-    "Whether a table of this shape looks different from afar."
-    return blocks > 0 and len(shape) > 1 and max(shape) > blocks
+def _groupings(schema, blocks: int) -> list: # (k,) integers for each column
+    "The block of each level, for each column; missing values, the last level, are near no other. Without blocks each level is its own."
+    columns = getattr(schema, "columns", None) or [None] * len(schema.names)
+    gone = [bool(getattr(c, "missing", False)) for c in columns]
+    parts = [_grouping(k - lost, blocks or k) for k, lost in zip(schema.shape, gone)]
+    return [np.append(g, g[-1:] + 1).astype(np.int32) if lost else g for g, lost in zip(parts, gone)]
+
+def _has_blocks(groups: Sequence) -> bool: # the blocks of a table's columns
+    "Whether a table looks different from afar."
+    return len(groups) > 1 and any(g[-1] + 1 < len(g) for g in groups)
 
 # %% ../nbs/05c_refinement.ipynb #c018
 def objective(codes: np.ndarray,      # (m, d) integer codes
@@ -116,10 +123,11 @@ def objective(codes: np.ndarray,      # (m, d) integer codes
               blocks: int = 0,        # as in `refine`
               ) -> float:
     "Half the weighted squared distance between the tables and the counts of the rows."
-    total, codes, weights = 0., np.asarray(codes), _keyed(weights or {})
+    total, codes, weights, groups = 0., np.asarray(codes), _keyed(weights or {}), _groupings(schema, blocks)
     for clique, columns, t in _check_tables(tables, schema, positive=False):
         gap = len(codes) * t - _counts(codes, columns, schema.shape)
-        far = [_in_blocks(gap, [_grouping(k, blocks) for k in gap.shape])] if _has_blocks(gap.shape, blocks) else []
+        mine = [groups[j] for j in columns]
+        far = [_in_blocks(gap, mine)] if _has_blocks(mine) else []
         total += _value(weights, clique, 1.) * sum(float((g**2).sum()) for g in [gap, *far]) / 2
     return total
 
@@ -500,12 +508,13 @@ def _check_together(together: Sequence, rules: list, embedding: Embedding, m: in
     "Groups of columns with their allowed combinations, and which of them each row may take, or a one-sentence error."
     out: list[tuple] = []
     for names, cells, *some in together:
-        js, (cells, first) = embedding.index(tuple(names)), np.unique(np.asarray(cells), axis=0, return_index=True)
-        if cells.ndim != 2 or cells.shape[1] != len(js) or cells.dtype.kind not in "iu" or (cells < 0).any() or (cells >= [embedding.shape[j] for j in js]).any():
-            raise ValueError(f"the cells of {', '.join(names)} in together must be combinations of their codes; give an integer array with one row for each and a column for each name.")
-        kind, may = (np.asarray(a) for a in some) if some else (np.zeros(m, int), np.ones((1, first.max() + 1), bool))
-        if kind.shape != (m,) or may.ndim != 2 or may.shape[1] <= first.max() or kind.min() < 0 or kind.max() >= len(may):
-            raise ValueError(f"the kinds of rows of {', '.join(names)} in together do not fit; give a number for each of the {m} rows, and for each of these numbers which cells it may take.")
+        js, cells, said = embedding.index(tuple(names)), np.asarray(cells), f"of {', '.join(names)} in together"
+        if cells.ndim != 2 or not len(cells) or cells.shape[1] != len(js) or cells.dtype.kind not in "iu" or (cells < 0).any() or (cells >= [embedding.shape[j] for j in js]).any():
+            raise ValueError(f"the cells {said} must be combinations of their codes; give an integer array with one row for each and a column for each name.")
+        kind, may = map(np.asarray, some) if len(some) == 2 else (np.zeros(m, int), np.ones((1, len(cells)), bool)) if not some else (np.empty(0), np.empty(0))
+        if kind.shape != (m,) or kind.dtype.kind not in "iu" or may.dtype != bool or may.ndim != 2 or may.shape[1] != len(cells) or kind.min() < 0 or kind.max() >= len(may) or not may[kind].any(1).all():
+            raise ValueError(f"the kinds of rows {said} do not fit; give a whole number for each of the {m} rows, and a boolean array which says for each of these numbers which cells it may take, at least one.")
+        cells, first = np.unique(cells, axis=0, return_index=True)
         if twice := set(js) & {j for other, *_ in out for j in other}: raise ValueError(f"column {embedding.names[min(twice)]!r} is in two groups of together; put these in one.")
         may = may[:, first]
         for clique, c, f in rules:
@@ -626,11 +635,11 @@ class _Work(NamedTuple):
         return moved
 
 # %% ../nbs/05c_refinement.ipynb #w202
-def _work(checked: list, rules: list, together: list, embedding: Embedding, m: int, weights: dict, prices: tuple, blocks: int, held: Sequence, pulls: list) -> _Work: # prices: the constant, the noise, m / n
+def _work(checked: list, rules: list, together: list, embedding: Embedding, m: int, weights: dict, prices: tuple, groups: list, held: Sequence, pulls: list) -> _Work: # prices: the constant, the noise, m / n; groups: the block of each level, for each column
     "Columns and groups, ready for sweeps."
-    if not any(_has_blocks(t.shape, blocks) for _, _, t in checked): blocks = 0
-    shape, groups, kept = embedding.shape, [_grouping(k, blocks or k) for k in embedding.shape], set(embedding.index(tuple(held)))
-    coarse = [(q, c, _in_blocks(t, [groups[j] for j in c])) for q, c, t in checked if _has_blocks(t.shape, blocks)]
+    coarse = [(q, c, _in_blocks(t, [groups[j] for j in c])) for q, c, t in checked if _has_blocks([groups[j] for j in c])]
+    if not coarse: groups = [_grouping(k, k) for k in embedding.shape]
+    shape, kept = embedding.shape, set(embedding.index(tuple(held)))
     few = tuple(int(g[-1]) + 1 for g in groups)
     near, afar, blank = _columns(checked, rules, shape, m, weights, *prices), *(_columns(q, [], few, m, weights, 0., 0., 0.) for q in (coarse, []))
     tied = [_group(js, cells, checked, coarse, groups, shape, m, weights, *prices, *rows) for js, cells, *rows in together if not kept & set(js)]
@@ -665,7 +674,7 @@ def refine(codes: np.ndarray,             # (m, d) integer codes, left unchanged
     codes, checked, rules = _refine_inputs(codes, tables, schema, sigma, total, weights, price, distance_price, forbidden, blocks)
     rng, m, embedding, weights = np.random.default_rng(seed), len(codes), embedding or Embedding(schema), _keyed(weights or {})
     pulls = _pulls(penalty, penalty_weight, distance_price, particles, codes, embedding)
-    work = _work(checked, rules, _check_together(together, rules, embedding, m), embedding, m, weights, (_keyed(price), _keyed(sigma or 0.), m / total if total else 0.), blocks, held, pulls)
+    work = _work(checked, rules, _check_together(together, rules, embedding, m), embedding, m, weights, (_keyed(price), _keyed(sigma or 0.), m / total if total else 0.), _groupings(schema, blocks), held, pulls)
     order, began = np.arange(m), time.perf_counter()
     heats = [*np.geomspace(*_HEAT, warm), *[0.] * sweeps]
     for sweep, heat in enumerate(tqdm(heats, desc="refinement", unit="sweep", disable=not verbose)):
