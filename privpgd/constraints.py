@@ -25,7 +25,7 @@ from .refinement import refine
 
 # %% auto #0
 __all__ = ['Rule', 'obeys', 'RuleError', 'Group', 'groups_of', 'impose', 'repair', 'witnesses', 'place_rows', 'PublicMarginal',
-           'exact_counts', 'PublicColumns', 'draw_given', 'Fact', 'possible', 'check_together', 'check_range',
+           'exact_counts', 'PublicColumns', 'draw_given', 'leaned', 'Fact', 'possible', 'check_together', 'check_range',
            'check_values', 'check_facts', 'check_avoid', 'Requirements', 'aims_of', 'warmed', 'finalize', 'Aim',
            'Avoid', 'Bound', 'Correlation', 'Difference', 'FunctionGauge', 'Lens', 'Mean', 'Penalty', 'Rate', 'Share',
            'Statistic', 'StatisticGauge', 'Threshold', 'View', 'Wish', 'above', 'as_penalty', 'at_least', 'at_most',
@@ -480,6 +480,7 @@ class PublicMarginal:
     columns: Sequence # names of its columns
     table: Any        # numbers that are not negative: an array over the codes, or a dict, Series or crosstab from level (or tuple of levels)
     name: str = ""    # for messages
+    others: bool = False # whether it is about other people than those of the private table
 
     def __post_init__(self): object.__setattr__(self, "columns", (self.columns,) if isinstance(self.columns, str) else tuple(self.columns))
     def label(self) -> str: return repr(self.name or f"of {', '.join(self.columns)}")
@@ -571,7 +572,8 @@ def exact_counts(codes: np.ndarray,  # (m, d) integer codes, left unchanged
 @dataclass(frozen=True, eq=False)
 class PublicColumns:
     "Columns that are public row by row; the synthetic table keeps them as they are."
-    frame: Any # table in memory with the public columns, and no other
+    frame: Any           # table in memory with the public columns, and no other
+    others: bool = False # whether the rows are other people than those of the private table
 
     def names(self) -> list:
         "The names of the public columns."
@@ -593,6 +595,29 @@ def draw_given(mixture,              # a mixture of products with `names`, `bloc
         if n in names: out[:, j] = given[:, list(names).index(n)]; continue
         edge = mixture.block(n).cumsum(1)[component]
         out[:, j] = np.minimum((rng.random((m, 1)) * edge[:, -1:] > edge).sum(1), edge.shape[1] - 1)
+    return out
+
+# %% ../nbs/07_constraints.ipynb #l045
+def leaned(tables: Mapping,   # clique -> probability array
+           codes: np.ndarray, # (m, d) rows that have these tables
+           public: Mapping,   # clique -> public probability array
+           schema,            # anything with `names` and `shape`
+           rounds: int = 50,  # of raking
+           ) -> dict: # clique -> probability array
+    "The tables, as public shares of other people would change them."
+    place, weight = {n: j for j, n in enumerate(schema.names)}, np.full(len(codes), 1 / len(codes))
+    cell = lambda clique, t: np.ravel_multi_index(tuple(codes[:, place[n]] for n in clique), t.shape)
+    cells = {clique: cell(clique, t) for clique, t in public.items()}
+    for _ in range(rounds):
+        for clique, t in public.items():
+            have = np.bincount(cells[clique], weight, t.size)
+            weight = weight * np.divide(t.ravel(), have, out=np.zeros(t.size), where=have > 0)[cells[clique]]
+    out: dict[tuple, np.ndarray] = {}
+    for clique, t in tables.items():
+        key = cell(clique, t)
+        before, after = (np.bincount(key, w, t.size) for w in (np.full(len(codes), 1 / len(codes)), weight))
+        new = t * np.divide(after, before, out=np.ones(t.size), where=before > 0).reshape(t.shape)
+        out[clique] = new / new.sum()
     return out
 
 # %% ../nbs/07_constraints.ipynb #c046
@@ -919,6 +944,7 @@ class Requirements:
         self.held, self.given, self.source = _held(kinds[PublicColumns], self.lens, encode)
         self.groups = groups_of(kinds[Rule], self.lens)
         self.public = _public(kinds[PublicMarginal], self.groups, self.lens)
+        self.others = {p.shares(self.lens)[0] for p in kinds[PublicMarginal] if p.others}, any(c.others for c in kinds[PublicColumns])  # public marginals and columns of other people
         known = [p for p in self.penalties if isinstance(p, Bound)], kinds[Rule], kinds[PublicMarginal], self.given, self.held, self.lens
         check_facts(*known)
         for p in self.penalties:

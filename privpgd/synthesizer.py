@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['TRANSPORT', 'PRESETS', 'PENALTY_DESCENT', 'SAMPLING', 'CHUNK', 'FORMAT', 'Preset', 'check_arguments', 'requirements',
-           'default_workload', 'private_part', 'public_tables', 'public_part', 'Generated', 'has_settled', 'Watch',
-           'public_values', 'generate', 'PrivPGD', 'fit_model', 'sample_chunks', 'sample_rows', 'save_model',
+           'default_workload', 'private_part', 'public_tables', 'public_part', 'at_odds', 'Generated', 'has_settled',
+           'Watch', 'public_values', 'generate', 'PrivPGD', 'fit_model', 'sample_chunks', 'sample_rows', 'save_model',
            'load_model']
 
 # %% ../nbs/09_synthesizer.ipynb #c003
@@ -28,10 +28,11 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import chi2
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from .constraints import Requirements, draw_given, finalize, impose, place_rows, warmed
+from .constraints import Requirements, draw_given, finalize, impose, leaned, place_rows, warmed
 from .embedding import Embedding
 from .marginals import Measurement, normalize_workload, with_oneways
 from .mixture import fit_mixture, mixture_tables
@@ -40,6 +41,7 @@ from .penalties import Penalty
 from .plan import check_memory, plan
 from .privacy import Budget, Ledger
 from .projection import project, total_of
+from .refinement import refine
 from .schema import Datetime, Schema, _check_codes
 from .selection import SELECTORS, Round, select_and_measure
 from .sources import count_rows, kind_of, rows_known, to_kind, write_rows
@@ -98,7 +100,7 @@ def check_arguments(model: Any, schema: Any) -> Budget:
 def requirements(model: Any, schema: Schema) -> Requirements:
     "Penalties and constraints of a model, checked."
     wants = Requirements(schema, model.penalties, model.constraints, Embedding(schema, line=model.preset == "paper"), lambda frame, names: schema.select(names).encode(frame))
-    if wants.held and model.neighbors != "replace":
+    if wants.held and not wants.others[1] and model.neighbors != "replace":
         raise ValueError("constraints holds PublicColumns, which show the number of rows, but neighbors='add-remove' keeps it private: use neighbors='replace'.")
     if model.epochs == 0 and (idle := [p for p in wants.penalties if isinstance(p, Penalty) and p.limit is None]):
         raise ValueError(f"epochs=0 leaves no descent to weigh {idle[0].label()}: leave epochs at None, or give the penalty a limit.")
@@ -117,16 +119,16 @@ def default_workload(
 # %% ../nbs/09_synthesizer.ipynb #c020
 def private_part(workload: Any, schema: Schema, wants: Requirements) -> Any:
     "The workload without the marginals that are public."
-    if isinstance(workload, str) or not (wants.held or wants.public): return workload
-    known = [set(wants.held), *map(set, wants.public)]
+    known = [set(c) for c in wants.public if c not in wants.others[0]] + [set(wants.held)] * (not wants.others[1])
+    if isinstance(workload, str) or not any(known): return workload
     shares = {c: w for c, w in normalize_workload(workload, schema).items() if not any(set(c) <= k for k in known)}
     if not shares: raise ValueError("every marginal of select is public, so that there is nothing to measure: select others.")
     return shares
 
-def public_tables(wants: Requirements) -> dict: # clique -> probability table
-    "Public marginals, and those of one or two public columns."
-    shown = dict(wants.public)
-    for a, x in enumerate(wants.held):
+def public_tables(wants: Requirements, own: bool = False) -> dict: # clique -> probability table
+    "Public marginals, and those of one or two public columns; or only those that are about the people of the private table."
+    shown = {c: t for c, t in wants.public.items() if not own or c not in wants.others[0]}
+    for a, x in enumerate(wants.held if not own or not wants.others[1] else ()):
         for b, y in list(enumerate(wants.held))[a:]:
             clique, axes = ((x,), [a]) if a == b else ((x, y), [a, b])
             table = np.zeros([wants.lens.shape[wants.lens.index(n)] for n in clique])
@@ -139,6 +141,24 @@ def public_part(measurements: list, wants: Requirements) -> list:
     facts = dict(sigma=min(m.sigma for m in measurements), total=getattr(measurements[0], "total", None))
     return [SimpleNamespace(clique=c, counts=total_of(measurements) * t, **facts) for c, t in public_tables(wants).items()]
 
+# %% ../nbs/09_synthesizer.ipynb #p022
+def at_odds(measurements: list, wants: Requirements, rarely: float = 1e-6) -> set: # of cliques
+    "The public tables that are about other people: by what was said of them, or because the measurements contradict them."
+    shown, total = public_tables(wants), total_of(measurements)
+    out: set = set(shown) - set(own := public_tables(wants, own=True))
+    for clique, table in own.items():
+        sums, precision = np.zeros(table.shape), 0.
+        for m in measurements:
+            if not set(clique) <= set(m.clique): continue
+            gone = tuple(a for a, n in enumerate(m.clique) if n not in clique)
+            counts, left = np.asarray(m.counts, float).sum(gone), [n for n in m.clique if n in clique]
+            weight = np.size(counts) / np.size(m.counts) / m.sigma**2
+            sums, precision = sums + weight * counts.transpose([left.index(n) for n in clique]), precision + weight
+        if not precision: continue
+        spread = 1 / precision + total * table * (1 - table)
+        if chi2.sf(((sums / precision - total * table)**2 / spread).sum(), max(table.size - 1, 1)) < rarely: out.add(clique)
+    return out | {c for c in shown if any(set(o) <= set(c) for o in out)}
+
 # %% ../nbs/09_synthesizer.ipynb #c023
 @dataclass(frozen=True)
 class Generated:
@@ -150,7 +170,7 @@ class Generated:
     placed: dict = field(default_factory=dict)  # column -> (m,) values that obey the rules, for binned columns of rules
 
 # %% ../nbs/09_synthesizer.ipynb #c025
-def _tables_and_start(measurements, schema, choices, n_particles, embedding, seed, verbose, wants) -> tuple[dict, Any]:
+def _tables_and_start(measurements, schema, choices, n_particles, embedding, seed, verbose, wants, shown, odd) -> tuple[dict, Any]: # public tables, clique -> probabilities; whether they are about other people
     "Probability tables, and where the particles start."
     if choices.projection != "mixture":
         tables, start = project(measurements, schema, method=choices.projection, embedding=embedding, seed=seed), choices.descent["start"]
@@ -159,8 +179,9 @@ def _tables_and_start(measurements, schema, choices, n_particles, embedding, see
         mixture = fit_mixture(measurements, schema, seed=seed, verbose=verbose)
         codes = draw_given(mixture, wants.given, wants.held, seed) if wants.held else mixture.draw(n_particles, seed=seed, independent=0.5)
         tables, start = mixture_tables(mixture, measurements, schema), embedding.embed(codes)
+        if odd: tables = leaned(tables, refine(mixture.draw(max(n_particles, 100_000), seed=seed, independent=0.5), tables, schema, **choices.refinement, embedding=embedding, seed=seed, verbose=verbose), shown, schema)
     for a, n in enumerate(wants.held): start[:, embedding.slice((n,))] = embedding.centres[embedding.index((n,))[0]][wants.given[:, a]]
-    return impose(tables, schema, wants.forbidden, wants.public), start
+    return impose(tables, schema, wants.forbidden, shown), start
 
 # %% ../nbs/09_synthesizer.ipynb #c027
 PENALTY_DESCENT = TRANSPORT | dict(epochs=20, n_directions=4, lr=1.0)  # when a penalty asks for descent and the preset has none; how far it carries shows with few directions
@@ -256,10 +277,12 @@ def generate(
     history: list[dict] = []
     if wants is None: wants = Requirements(schema, penalties, constraints, embedding, lambda frame, names: schema.select(names).encode(frame))
     first, second, third, fourth, fifth = (int(s.generate_state(1)[0]) for s in np.random.SeedSequence(None if seed is None else [314159, seed]).spawn(5))
-    m, facts = len(wants.given) if wants.held else n_particles, [*measurements, *public_part(measurements, wants)]
+    m, odd = len(wants.given) if wants.held else n_particles, at_odds(measurements, wants)
+    facts = [*measurements, *(f for f in public_part(measurements, wants) if f.clique not in odd)]
+    if unsaid := odd & set(public_tables(wants, own=True)): warnings.warn(f"What is public of {', '.join(dict.fromkeys(n for c in sorted(unsaid) for n in c))} does not agree with the noisy counts, and is taken to be about other people: the copy has the public shares, and within them what the table has; say others=True, so that the table's own are measured.", UserWarning, stacklevel=2)
     if bare := [n for n in schema.names if not any(n in f.clique for f in facts)]:
         warnings.warn(f"No measured marginal has {', '.join(bare)}: such columns come out uniform, unless a penalty or a rule shapes them; measure them, too.", UserWarning, stacklevel=2)
-    tables, start = _tables_and_start(facts, schema, choices, m, embedding, first, verbose, wants)
+    tables, start = _tables_and_start(facts, schema, choices, m, embedding, first, verbose, wants, public_tables(wants) if odd else wants.public, odd)
     if choices.refinement and wants.penalties: start = embedding.embed(warmed(embedding.nearest(start), tables, schema, wants, choices.refinement["warm"], seed=fifth, verbose=verbose))
     options = _descent_options(choices, epochs, wants)
     _check_start(start, wants)
@@ -362,7 +385,7 @@ def fit_model(
     for name in [name for name in vars(model) if name.endswith("_")]: delattr(model, name)
     model.kind_, account = kind_of(frame), Ledger(budget, model.neighbors, model.seed is not None, adaptive=workload == "aim") if ledger is None else ledger
     try: chosen = select_and_measure(frame, schema, workload, budget, seed=model.seed, neighbors=model.neighbors, ledger=account, verbose=model.verbose,
-                                     public=public_tables(wants) if isinstance(workload, str) else {})
+                                     public=public_tables(wants, own=True) if isinstance(workload, str) else {})
     finally:
         if account.entries: model.privacy_ = account  # what is spent stays on the books, also when the fit is interrupted
     measurements, model.rounds_ = chosen.measurements, chosen.rounds
