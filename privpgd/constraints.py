@@ -148,7 +148,7 @@ class Group:
         self.rules, self.lens, names = rules, lens, {n for r in rules for n in r.columns}
         self.columns = tuple(n for n in lens.names if n in names)
         self.held, self.free = (tuple(n for n in self.columns if (n in lens.public) == there) for there in (True, False))
-        self.idle, self.corners = list(rules), {n: _corners(lens.columns[n], lens.shape[lens.index(n)]) for n in self.columns} # rules that forbid nothing; values that are asked
+        self.idle: list = []; self.corners = {n: _corners(lens.columns[n], lens.shape[lens.index(n)]) for n in self.columns} # rules that forbid nothing, whoever the public rows are; values that are asked
         self.allowed, self.may = _ask_rows(self) if self.held else _ask_grid(self)   # over the codes of all columns; (kinds, codes of free columns) which rows may be where
 
     def kinds(self, rows: Any, n: int) -> np.ndarray: # which rows of the table, how many -> (n,)
@@ -196,10 +196,9 @@ def _gather(rules: Sequence, lens: Lens) -> list:
         for n in rule.columns: lens.index(n)                           # raises for an unknown column
         touching = [s for s in sets if any(set(rule.columns) & set(r.columns) for r in s)]
         sets = [s for s in sets if s not in touching] + [[r for s in touching for r in s] + [rule]]
-    known = lens.__dict__.setdefault("_groups", {})                    # every set of rules is judged once
     for s in sets:
-        if (key := tuple(map(id, s))) not in known: known[key] = Group(s, lens)
-    return [known[tuple(map(id, s))] for s in sets]
+        if (key := tuple(map(id, s))) not in lens.judged: lens.judged[key] = Group(s, lens)
+    return [lens.judged[tuple(map(id, s))] for s in sets]
 
 def _names_of(rules: Sequence) -> str:
     "Rules in a sentence."
@@ -342,10 +341,7 @@ def _asked(group: Group, fixed: Mapping, n: int, points: int): # public column -
         both = {x: _options(group, x, some, points) for x in group.free} | {x: (v[:, None], None, 0) for x, v in some.items()}
         values, cells, copies = ({x: o[k] for x, o in both.items()} for k in range(3))
         ok = np.ones((part.stop - first, *shape), bool)
-        for rule in group.rules:
-            held = _holds(rule, group.free, values, cells)
-            if rule in group.idle and not held.all(): group.idle = [r for r in group.idle if r is not rule]
-            ok &= held
+        for rule in group.rules: ok &= _holds(rule, group.free, values, cells)
         yield part, ok, values, cells, copies
 
 def _in_cells_of(group: Group, ok: np.ndarray, cells: dict, copies: dict) -> np.ndarray: # (b, P, ...) where the rules hold -> (b, codes of free columns)

@@ -76,6 +76,7 @@ class Lens:
         self.missing = _Named({n: bool(getattr(c, "missing", False)) for n, c in self.columns.items()})
         self.said: set = set()  # limits that a warning has been about
         self.public: dict = {}  # public column -> (n,) values, (n,) codes; rules ask them row by row
+        self.judged: dict = {}  # sets of rules, each judged once
         self.flat = _Named({n: c.shape[1] == 1 and np.array_equal(c, line(len(c))) for n, c in zip(self.names, self.embedding.centres)})
 
     def __call__(self, particles: torch.Tensor) -> View: return View(particles, self)
