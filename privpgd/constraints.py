@@ -86,6 +86,7 @@ def obeys(rule: Rule,
     values = [np.asarray(v) for v in values]
     unknown = [_unknown(v) for v in values]
     gone = np.any(unknown, axis=0)
+    if not gone.any(): return _answers(rule, [_tidy(v) for v in values])
     out = np.full(len(gone), bool(rule.missing))
     if not gone.all(): out[~gone] = _answers(rule, [_tidy(v[~gone]) for v in values])
     if rule.missing is None and gone.any(): out[gone] = _answers(rule, [np.fromiter((None if u else x for u, x in zip(hole[gone], _plain(v[gone]))), object) for hole, v in zip(unknown, values)], single=True)
@@ -381,7 +382,7 @@ def _find_cells(group: Group, rows: Mapping, n: int) -> np.ndarray: # public col
         if not len(left) or not group.free: break
     return may
 
-def _ask_rows(group: Group, most: float = 1e9) -> tuple: # most: questions
+def _ask_rows(group: Group, most: float = 2e8) -> tuple: # most: questions
     "What rules allow when some columns are public; sets the kind of each row, and whether it can be completed."
     public, shape, size = group.lens.public, [len(group.corners[n]) for n in group.free], [len(group.corners[n]) for n in group.held]
     tell = [np.unique(v, return_inverse=True)[1].ravel() if hasattr(group.lens.columns[n], "low") else code for n, (v, code) in ((n, public[n]) for n in group.held)]
