@@ -595,24 +595,39 @@ def draw_given(mixture,              # a mixture of products with `names`, `bloc
     return out
 
 # %% ../nbs/07_constraints.ipynb #l045
+def _tilt_to(bound: Bound, features: np.ndarray, weight: np.ndarray, lens: Lens) -> np.ndarray: # (m, q) features and (m,) weights of rows -> (m,) weights
+    "Weights that bring the statistic nearer to its bound; the same ones if it is met."
+    means = torch.as_tensor(weight @ features).requires_grad_(True)
+    value = bound.statistic.combine(means, lens)
+    s, slope = value.item(), torch.autograd.grad(value, means)[0].numpy()
+    gap = np.clip(s, bound.low, bound.high) - s
+    g = features @ slope
+    g = g - weight @ g
+    if not gap or not (spread := weight @ g**2) > 0: return weight
+    new = weight * np.exp(np.clip(gap / spread * g, -1, 1))                                     # a step of at most e, so that it stays near
+    return new / new.sum()
+
 def leaned(tables: Mapping,   # clique -> probability array
            codes: np.ndarray, # (m, d) rows that have these tables
            public: Mapping,   # clique -> public probability array
-           schema,            # anything with `names` and `shape`
-           rounds: int = 50,  # of raking
+           lens: Lens,        # what is known of the columns
+           bounds: Sequence = (), # Bound, to be met
+           rounds: int = 50,  # of raking and tilting
            ) -> dict: # clique -> probability array
-    "The tables, as public shares of other people would change them."
-    place, weight = {n: j for j, n in enumerate(schema.names)}, np.full(len(codes), 1 / len(codes))
-    cell = lambda clique, t: np.ravel_multi_index(tuple(codes[:, place[n]] for n in clique), t.shape)
-    cells = {clique: cell(clique, t) for clique, t in public.items()}
+    "The tables, as public shares of other people and bounds would change them."
+    weight = plain = np.full(len(codes), 1 / len(codes))
+    cell = lambda clique, t: np.ravel_multi_index(tuple(codes[:, lens.index(n)] for n in clique), t.shape)
+    cells, view = {clique: cell(clique, t) for clique, t in public.items()}, lens(torch.as_tensor(lens.embedding.embed(codes)))
+    with torch.no_grad(): features = [b.statistic.features(view).double().numpy() for b in bounds]
     for _ in range(rounds):
         for clique, t in public.items():
             have = np.bincount(cells[clique], weight, t.size)
             weight = weight * np.divide(t.ravel(), have, out=np.zeros(t.size), where=have > 0)[cells[clique]]
+        for b, f in zip(bounds, features): weight = _tilt_to(b, f, weight, lens)
     out: dict[tuple, np.ndarray] = {}
     for clique, t in tables.items():
         key = cell(clique, t)
-        before, after = (np.bincount(key, w, t.size) for w in (np.full(len(codes), 1 / len(codes)), weight))
+        before, after = (np.bincount(key, w, t.size) for w in (plain, weight))
         new = t * np.divide(after, before, out=np.ones(t.size), where=before > 0).reshape(t.shape)
         out[clique] = new / new.sum()
     return out

@@ -37,7 +37,7 @@ from .embedding import Embedding
 from .marginals import Measurement, normalize_workload, with_oneways
 from .mixture import fit_mixture, mixture_tables
 from .particles import descend
-from .penalties import Penalty
+from .penalties import Bound, Penalty
 from .plan import check_memory, plan
 from .privacy import Budget, Ledger
 from .projection import project, total_of
@@ -170,6 +170,10 @@ class Generated:
     placed: dict = field(default_factory=dict)  # column -> (m,) values that obey the rules, for binned columns of rules
 
 # %% ../nbs/09_synthesizer.ipynb #c025
+def _plain_rows(mixture, tables: dict, schema, choices, m: int, embedding, seed) -> np.ndarray: # (m, d) codes
+    "Rows that have the tables, made without public facts and wishes."
+    return refine(mixture.draw(m, seed=seed, independent=0.5), tables, schema, **choices.refinement, embedding=embedding, seed=seed)
+
 def _tables_and_start(measurements, schema, choices, n_particles, embedding, seed, verbose, wants, shown, odd) -> tuple[dict, Any]: # public tables, clique -> probabilities; whether they are about other people
     "Probability tables, and where the particles start."
     if choices.projection != "mixture":
@@ -179,7 +183,8 @@ def _tables_and_start(measurements, schema, choices, n_particles, embedding, see
         mixture = fit_mixture(measurements, schema, seed=seed, verbose=verbose)
         codes = draw_given(mixture, wants.given, wants.held, seed) if wants.held else mixture.draw(n_particles, seed=seed, independent=0.5)
         tables, start = mixture_tables(mixture, measurements, schema), embedding.embed(codes)
-        if odd: tables = leaned(tables, refine(mixture.draw(max(n_particles, 100_000), seed=seed, independent=0.5), tables, schema, **choices.refinement, embedding=embedding, seed=seed, verbose=verbose), shown, schema)
+        bounds = [p for p in wants.penalties if isinstance(p, Bound)]
+        if odd or bounds: tables = leaned(tables, _plain_rows(mixture, tables, schema, choices, max(n_particles, 100_000) if odd else n_particles, embedding, seed), shown, wants.lens, bounds)
     for a, n in enumerate(wants.held): start[:, embedding.slice((n,))] = embedding.centres[embedding.index((n,))[0]][wants.given[:, a]]
     return impose(tables, schema, wants.forbidden, shown), start
 
