@@ -608,7 +608,7 @@ def _tilt_to(bound: Bound, features: np.ndarray, weight: np.ndarray, lens: Lens)
     return new / new.sum()
 
 def leaned(tables: Mapping,   # clique -> probability array
-           codes: np.ndarray, # (m, d) rows that have these tables
+           codes: np.ndarray, # (m, d) rows that have these tables, or nearly
            public: Mapping,   # clique -> public probability array
            lens: Lens,        # what is known of the columns
            bounds: Sequence = (), # Bound, to be met

@@ -170,9 +170,10 @@ class Generated:
     placed: dict = field(default_factory=dict)  # column -> (m,) values that obey the rules, for binned columns of rules
 
 # %% ../nbs/09_synthesizer.ipynb #c025
-def _plain_rows(mixture, tables: dict, schema, choices, m: int, embedding, seed) -> np.ndarray: # (m, d) codes
-    "Rows that have the tables, made without public facts and wishes."
-    return refine(mixture.draw(m, seed=seed, independent=0.5), tables, schema, **choices.refinement, embedding=embedding, seed=seed)
+def _plain_rows(mixture, tables: dict, schema, choices, m: int, embedding, seed, exactly: bool) -> np.ndarray: # (m, d) codes
+    "Rows made without public facts and wishes, which have the tables nearly, or as exactly as refinement can."
+    if not exactly: return mixture.draw(m, seed=seed)
+    return refine(mixture.draw(max(m, 100_000), seed=seed, independent=0.5), tables, schema, **choices.refinement, embedding=embedding, seed=seed)
 
 def _tables_and_start(measurements, schema, choices, n_particles, embedding, seed, verbose, wants, shown, odd) -> tuple[dict, Any]: # public tables, clique -> probabilities; whether they are about other people
     "Probability tables, and where the particles start."
@@ -184,7 +185,7 @@ def _tables_and_start(measurements, schema, choices, n_particles, embedding, see
         codes = draw_given(mixture, wants.given, wants.held, seed) if wants.held else mixture.draw(n_particles, seed=seed, independent=0.5)
         tables, start = mixture_tables(mixture, measurements, schema), embedding.embed(codes)
         bounds = [p for p in wants.penalties if isinstance(p, Bound)]
-        if odd or bounds: tables = leaned(tables, _plain_rows(mixture, tables, schema, choices, max(n_particles, 100_000) if odd else n_particles, embedding, seed), shown, wants.lens, bounds)
+        if odd or bounds: tables = leaned(tables, _plain_rows(mixture, tables, schema, choices, n_particles, embedding, seed, bool(odd)), shown, wants.lens, bounds)
     for a, n in enumerate(wants.held): start[:, embedding.slice((n,))] = embedding.centres[embedding.index((n,))[0]][wants.given[:, a]]
     return impose(tables, schema, wants.forbidden, shown), start
 
