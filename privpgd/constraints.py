@@ -5,10 +5,12 @@
 # %% ../nbs/07_constraints.ipynb #c002
 from __future__ import annotations
 
+import copy
+import functools
 import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -121,17 +123,6 @@ def _corners(column, k: int, points: int = 3) -> np.ndarray: # (k, e) values
 class RuleError(ValueError):
     "Rules that nothing can satisfy."
 
-def _grid(rule: Rule, columns: list, corners: dict) -> np.ndarray: # shape (k1, e1, k2, e2, ...) over the group's columns, broadcastable
-    "Where a rule holds, over the cells of a group's columns and the points inside them."
-    sizes = [corners[n].shape for n in rule.columns]
-    axes = np.indices([k * e for k, e in sizes]).reshape(len(sizes), -1)
-    held = obeys(rule, [corners[n].ravel()[i] for n, i in zip(rule.columns, axes)]).reshape([s for size in sizes for s in size])
-    if rule.straddle == "forbid": held = np.broadcast_to(held.all(tuple(range(1, held.ndim, 2)), keepdims=True), held.shape)
-    order = sorted(range(len(sizes)), key=lambda i: columns.index(rule.columns[i]))
-    held = held.transpose([a for i in order for a in (2 * i, 2 * i + 1)])
-    mine = [rule.columns[i] for i in order]
-    return held.reshape([s for n in columns for s in (corners[n].shape if n in mine else (1, 1))])
-
 # %% ../nbs/07_constraints.ipynb #s0160
 def _stout(some: np.ndarray, stout: np.ndarray) -> np.ndarray: # boolean, of the same shape: some points of a cell, and more than one
     "The cells with more than one point, and those without which a code of some column would be lost."
@@ -143,7 +134,7 @@ def _stout(some: np.ndarray, stout: np.ndarray) -> np.ndarray: # boolean, of the
 
 class Group:
     "Rules that share columns, judged together."
-    told: np.ndarray; kind: np.ndarray; points: int   # of each public row, whether it can be completed, and its kind; how many values of a bin are asked for that
+    told: np.ndarray; kind: np.ndarray; points: int   # of each public row, whether it can be completed, and its kind; how many values of a bin are asked
 
     def __init__(self, rules: list, lens: Lens):
         self.rules, self.lens, names = rules, lens, {n for r in rules for n in r.columns}
@@ -156,29 +147,93 @@ class Group:
         "The kind of each row."
         return self.kind[rows] if self.held else np.zeros(n, int)
 
-# %% ../nbs/07_constraints.ipynb #s0161
-def _grid_of(group: Group) -> np.ndarray: # boolean, (k1, e1, k2, e2, ...)
-    "Where all rules of a group hold, over the cells of its columns and the points inside them."
-    for points in (65, 17, 5, 3):
-        group.corners = {n: _corners(group.lens.columns[n], group.lens.shape[group.lens.index(n)], points) for n in group.columns}
-        if (size := np.prod([float(c.size) for c in group.corners.values()])) <= 1e6: break
-    if size > 2e8: raise ValueError(f"the rules on {', '.join(group.columns)} hang together and have {size:.1g} points to ask, above the limit of 2e+08: give each of these columns about {int(2e8**(1 / len(group.columns)) / points)} bins, or drop a rule that ties them together.")
-    grids = [_grid(rule, list(group.columns), group.corners) for rule in group.rules]
-    group.idle, out = [rule for rule, grid in zip(group.rules, grids) if grid.all()], np.ones([s for c in group.corners.values() for s in c.shape], bool)
-    for grid in grids: out &= grid
-    return out
+# %% ../nbs/07_constraints.ipynb #c029
+def _options(group: Group, name: str, fixed: Mapping, points: int) -> tuple: # (n, P) values and codes, with n = 1 if they are the same for all rows; how many of the P are copies
+    "What a free column can be: copies of fixed values of its kind that lie within its bins, and its points."
+    corners, values, codes = _corners(group.lens.columns[name], group.lens.shape[group.lens.index(name)], points), [], []
+    known = corners[~_unknown(corners[:, 0])]
+    for v in fixed.values():
+        if known.shape[1] == 1 or v.dtype.kind not in {"i": "iuf", "f": "iuf", "M": "M"}.get(known.dtype.kind, ""): continue
+        copy = np.where(_unknown(v), known[0, 0], np.clip(v, known[0, 0], known[-1, -1])).astype(known.dtype)
+        values.append(copy[:, None]); codes.append(np.searchsorted(known[:, 0], copy, side="right")[:, None] - 1)
+    each, n = np.repeat(np.arange(len(corners)), corners.shape[1])[None], len(values[0]) if values else 1
+    return np.concatenate([*values, np.broadcast_to(corners.reshape(1, -1), (n, corners.size))], 1), np.concatenate([*codes, np.broadcast_to(each, (n, each.size))], 1), len(codes)
 
+def _holds(rule: Rule, free: Sequence, values: dict, cells: dict) -> np.ndarray: # column -> (b or 1, P) values and codes; free columns with P points, the others with one -> (b or 1, P, ...)
+    "Where a rule holds, over the rows and the points of its free columns."
+    mine = [n for n in free if n in rule.columns]
+    spread = lambda a, n: a.reshape([len(a), *(a.shape[1] if n == x else 1 for x in mine)])
+    flat = np.broadcast_arrays(*(spread(values[n], n) for n in rule.columns))
+    out = obeys(rule, [v.ravel() for v in flat]).reshape(flat[0].shape)
+    if rule.straddle == "forbid" and mine:                                              # a cell with a point at which it does not hold is out
+        size = [int(cells[n].max()) + 1 for n in mine]
+        cell = np.broadcast_to(np.ravel_multi_index(np.broadcast_arrays(*(spread(cells[n], n) for n in mine)), size), out.shape).reshape(len(out), -1)
+        bad = np.zeros((len(out), int(np.prod(size))), bool); bad[np.nonzero(~out.reshape(len(out), -1))[0], cell[~out.reshape(len(out), -1)]] = True
+        out = ~np.take_along_axis(bad, cell, 1).reshape(out.shape)
+    return out.reshape([len(out), *(out.shape[1 + mine.index(n)] if n in mine else 1 for n in free)])
+
+# %% ../nbs/07_constraints.ipynb #c029b
+def _order(group: Group, sizes: Mapping) -> tuple: # column -> number of points; -> columns, how large the largest table becomes
+    "In which order the free columns are narrowed from points to cells."
+    scopes, size, order, largest = [{n for n in r.columns if n in group.free} for r in group.rules], dict(sizes), [], 1.
+    join = lambda n: set().union(*(s for s in scopes if n in s))
+    cost = lambda n: float(np.prod([float(size[x]) for x in join(n)]))
+    while left := [n for n in group.free if n not in order]:
+        n = min(left, key=cost)
+        largest, scopes = max(largest, cost(n)), [s for s in scopes if n not in s] + [join(n)]
+        size[n] = len(group.corners[n]); order.append(n)
+    return order, max(largest, float(np.prod([float(size[n]) for n in group.free])))
+
+def _points(group: Group, fixed: Mapping, points: int) -> tuple: # as `_order`
+    "The order, and the size of the largest table, with so many values of a bin."
+    return _order(group, {x: _options(group, x, {n: v[:1] for n, v in fixed.items()}, points)[0].shape[1] for x in group.free})
+
+def _to_cells(group: Group, count: np.ndarray, name: str, code: np.ndarray, copies: int) -> np.ndarray: # (b, P, ...), one axis for each free column; (b or 1, P) codes
+    "A table over the points of a column, as one over its cells."
+    axis, k, rows = 1 + group.free.index(name), len(group.corners[name]), np.arange(len(count))
+    body = np.moveaxis(count, axis, 1)
+    out = body[:, copies:].reshape(len(count), k, -1, *body.shape[2:])
+    out = np.minimum(out.sum(2, dtype=np.uint16), 2).astype(np.uint8) if _real_numbers(group, name) else out.max(2)
+    for c in range(copies): at = np.broadcast_to(code[:, c], len(count)); out[rows, at] = np.minimum(out[rows, at] + body[:, c], 2)
+    return np.moveaxis(out, 1, axis)
+
+def _join(tables: list) -> Any: # 0, 1 or more good points
+    "Several tables in one."
+    return functools.reduce(lambda a, b: np.minimum(a * b, 2), tables)
+
+def _asked(group: Group, fixed: Mapping, n: int, points: int): # public column -> (n,) values
+    "Parts of the rows, with how many points of each cell are good for them: 0, 1 or more, (b, codes of free columns)."
+    order, largest = _points(group, fixed, points)
+    step = max(int(2e7 / largest), 1)
+    for first in range(0, n, step):
+        part = slice(first, min(first + step, n))
+        some = {x: v[part] for x, v in fixed.items()}
+        both = {x: _options(group, x, some, points) for x in group.free} | {x: (v[:, None], None, 0) for x, v in some.items()}
+        values, cells, copies = ({x: o[k] for x, o in both.items()} for k in range(3))
+        tables = [({x for x in r.columns if x in group.free}, _holds(r, group.free, values, cells).astype(np.uint8)) for r in group.rules]
+        if not fixed: group.idle = [r for r, (_, t) in zip(group.rules, tables) if t.all()]
+        b = part.stop - first
+        for x in order:
+            joined, wide = _join([t for s, t in tables if x in s]), set().union(*(s for s, _ in tables if x in s))
+            if copies[x] and len(joined) < b: joined = np.repeat(joined, b, 0)
+            tables = [(s, t) for s, t in tables if x not in s] + [(wide, _to_cells(group, joined, x, cells[x], copies[x]))]
+        yield part, np.broadcast_to(_join([t for _, t in tables]), (b, *(len(group.corners[x]) for x in group.free)))
+
+# %% ../nbs/07_constraints.ipynb #s0161
 def _real_numbers(group: Group, name: str) -> bool:
     "Whether a column's bins hold real numbers, of which a single one is next to nothing."
     return group.corners[name].shape[1] > 1 and group.corners[name].dtype.kind == "f" and not getattr(group.lens.columns[name], "_whole", False)
 
 def _ask_grid(group: Group) -> tuple: # boolean over the codes of all columns, and the same for one kind of rows
     "What rules allow when no column is public."
-    grid, inner = _grid_of(group), {n: 2 * a + 1 for a, n in enumerate(group.columns)}
-    real = tuple(a for n, a in inner.items() if _real_numbers(group, n))
-    left: Any = grid.any(tuple(a for a in inner.values() if a not in real), keepdims=True)
-    many: Any = left.sum(tuple(inner.values()))
-    allowed = np.asarray(_stout(many > 0, many > 1) if real else many > 0)
+    cells, d = np.prod([float(len(c)) for c in group.corners.values()]), len(group.columns)
+    if cells > 2e7: raise ValueError(f"the rules on {', '.join(group.columns)} hang together and have {cells:.1g} combinations of codes, above the limit of 2e+07: give each of these columns about {int(2e7**(1 / d))} bins, or drop a rule that ties them together.")
+    for points in (65, 17, 5, 3):
+        group.points, largest = points, _points(group, {}, points)[1]
+        if largest <= 5e7: break
+    if largest > 4e8: raise ValueError(f"the rules on {', '.join(group.columns)} have {largest:.1g} points to ask at once, above the limit of 4e+08: give these columns fewer bins, or write rules that read fewer of them.")
+    _, count = next(_asked(group, {}, 1, group.points))
+    allowed = _stout(count[0] > 0, count[0] > 1) if any(_real_numbers(group, n) for n in group.columns) else count[0] > 0
     return allowed, allowed[None]
 
 # %% ../nbs/07_constraints.ipynb #c019
@@ -225,8 +280,9 @@ def groups_of(rules: Sequence, lens: Lens) -> list:
         if group.allowed.any(): continue
         few = _fewest(group.rules, lambda rules: not all(g.allowed.any() for g in _gather(rules, lens)))
         names, columns = [r.label() for r in few], [n for n in group.columns if any(n in r.columns for r in few)]
-        points = max(group.corners[n].shape[1] for n in columns)
+        points = group.points if any(group.corners[n].shape[1] > 1 for n in columns) else 1
         where, range_ = (f" at the {points} points that were asked in each bin", ", or give a range instead of a single value") if points > 1 else ("", "")
+        if any(r.straddle == "forbid" for r in few): range_ += ", or let straddle='place' put rows into the allowed part of a bin: straddle='forbid' asks for whole bins"
         if len(names) == 1: raise RuleError(f"the rule {names[0]} allows no combination of {', '.join(columns)}{where}: loosen it{range_}.")
         raise RuleError(f"the rules {', '.join(names[:-1])} and {names[-1]} leave no allowed combination of {', '.join(columns)}{where}: drop or loosen one of them.")
     return groups
@@ -302,70 +358,6 @@ def repair(codes: np.ndarray,        # (m, d) integer codes, left unchanged
                 codes[np.ix_(some, js)] = targets[rng.choice(np.sort(ties), len(some))]
     return codes
 
-# %% ../nbs/07_constraints.ipynb #c029
-def _options(group: Group, name: str, fixed: Mapping, points: int) -> tuple: # (n, P) values and codes, with n = 1 if they are the same for all rows; how many of the P are copies
-    "What a free column can be: copies of fixed values of its kind that lie within its bins, and its points."
-    corners, values, codes = _corners(group.lens.columns[name], group.lens.shape[group.lens.index(name)], points), [], []
-    known = corners[~_unknown(corners[:, 0])]
-    for v in fixed.values():
-        if known.shape[1] == 1 or v.dtype.kind not in {"i": "iuf", "f": "iuf", "M": "M"}.get(known.dtype.kind, ""): continue
-        copy = np.where(_unknown(v), known[0, 0], np.clip(v, known[0, 0], known[-1, -1])).astype(known.dtype)
-        values.append(copy[:, None]); codes.append(np.searchsorted(known[:, 0], copy, side="right")[:, None] - 1)
-    each, n = np.repeat(np.arange(len(corners)), corners.shape[1])[None], len(values[0]) if values else 1
-    return np.concatenate([*values, np.broadcast_to(corners.reshape(1, -1), (n, corners.size))], 1), np.concatenate([*codes, np.broadcast_to(each, (n, each.size))], 1), len(codes)
-
-def _holds(rule: Rule, free: Sequence, values: dict, cells: dict) -> np.ndarray: # column -> (b or 1, P) values and codes; free columns with P points, the others with one -> (b or 1, P, ...)
-    "Where a rule holds, over the rows and the points of its free columns."
-    mine = [n for n in free if n in rule.columns]
-    spread = lambda a, n: a.reshape([len(a), *(a.shape[1] if n == x else 1 for x in mine)])
-    flat = np.broadcast_arrays(*(spread(values[n], n) for n in rule.columns))
-    out = obeys(rule, [v.ravel() for v in flat]).reshape(flat[0].shape)
-    if rule.straddle == "forbid" and mine:                                              # a cell with a point at which it does not hold is out
-        size = [int(cells[n].max()) + 1 for n in mine]
-        cell = np.broadcast_to(np.ravel_multi_index(np.broadcast_arrays(*(spread(cells[n], n) for n in mine)), size), out.shape).reshape(len(out), -1)
-        bad = np.zeros((len(out), int(np.prod(size))), bool); bad[np.nonzero(~out.reshape(len(out), -1))[0], cell[~out.reshape(len(out), -1)]] = True
-        out = ~np.take_along_axis(bad, cell, 1).reshape(out.shape)
-    return out.reshape([len(out), *(out.shape[1 + mine.index(n)] if n in mine else 1 for n in free)])
-
-# %% ../nbs/07_constraints.ipynb #c029b
-def _points(group: Group, fixed: Mapping, points: int) -> list: # one number for each free column
-    "At how many points each free column is asked."
-    return [_options(group, x, {n: v[:1] for n, v in fixed.items()}, points)[0].shape[1] for x in group.free]
-
-def _asked(group: Group, fixed: Mapping, n: int, points: int): # public column -> (n,) values
-    "Parts of the rows, with where the rules hold for them, (b, P, ...), the values and the codes of the free columns there, (b or 1, P) each, and how many of these are copies."
-    shape = _points(group, fixed, points)
-    step = max(int(2e6 / np.prod(shape)), 1)
-    for first in range(0, n, step):
-        part = slice(first, min(first + step, n))
-        some = {x: v[part] for x, v in fixed.items()}
-        both = {x: _options(group, x, some, points) for x in group.free} | {x: (v[:, None], None, 0) for x, v in some.items()}
-        values, cells, copies = ({x: o[k] for x, o in both.items()} for k in range(3))
-        ok = np.ones((part.stop - first, *shape), bool)
-        for rule in group.rules: ok &= _holds(rule, group.free, values, cells)
-        yield part, ok, values, cells, copies
-
-def _in_cells_of(group: Group, ok: np.ndarray, cells: dict, copies: dict) -> np.ndarray: # (b, P, ...) where the rules hold -> (b, codes of free columns)
-    "How many points of each cell are good: of real numbers 0, 1 or more, of others 0 or more."
-    count, rows = ok.astype(np.uint8), np.arange(len(ok))
-    for axis, n in enumerate(group.free, 1):
-        k, code, body = len(group.corners[n]), cells[n], np.moveaxis(count, axis, 1)
-        out = body[:, copies[n]:].reshape(len(ok), k, -1, *body.shape[2:])
-        out = np.minimum(out.sum(2, dtype=np.uint16), 2).astype(np.uint8) if _real_numbers(group, n) else out.max(2)
-        for c in range(copies[n]): at = np.broadcast_to(code[:, c], len(ok)); out[rows, at] = np.minimum(out[rows, at] + body[:, c], 2)
-        count = np.moveaxis(out, 1, axis)
-    return count
-
-def _by_bins(group: Group) -> np.ndarray: # (codes of held columns, codes of free ones) boolean
-    "What suits every asked value of the public bins; or some, where nothing suits all."
-    inner = {n: 2 * a + 1 for a, n in enumerate(group.columns)}
-    grid = _grid_of(group)
-    some: Any = grid.any(tuple(inner[n] for n in group.free), keepdims=True); lenient: Any = grid.any(tuple(inner.values()))
-    order = [group.columns.index(n) for n in (*group.held, *group.free)]
-    every, any_ = (found.transpose(order).reshape(int(np.prod([found.shape[a] for a in order[:len(group.held)]])), -1) for found in (some.all(tuple(inner.values())), lenient))
-    out = np.where(every.any(1, keepdims=True), every, any_)
-    return out | ~out.any(1, keepdims=True)
-
 # %% ../nbs/07_constraints.ipynb #c029c
 def _find_cells(group: Group, rows: Mapping, n: int) -> np.ndarray: # public column -> (n,) values that differ -> (n, codes of free columns) boolean
     "Which cells each row may take; rows for which none is found are asked at more points."
@@ -373,14 +365,20 @@ def _find_cells(group: Group, rows: Mapping, n: int) -> np.ndarray: # public col
     left, spread = np.arange(n), tuple(range(1, may.ndim))
     for points in (p for p in (3, 5, 17, 65, 257, 1025) if p >= group.points):
         some = {x: v[left] for x, v in rows.items()}
-        if points > group.points and len(left) * np.prod(_points(group, some, points), dtype=float) > 1e8: break
-        for part, ok, _, cells, copies in _asked(group, some, len(left), points):
-            count = _in_cells_of(group, ok, cells, copies)
+        if points > group.points and len(left) * _points(group, some, points)[1] > 1e8: break
+        for part, count in _asked(group, some, len(left), points):
             more = (count > 1) if any(_real_numbers(group, x) for x in group.free) else count > 0
             may[left[part]] = np.where(more.any(spread, keepdims=True), more, count > 0)
         left = left[~may[left].any(spread)]
         if not len(left) or not group.free: break
     return may
+
+def _by_bins(group: Group) -> np.ndarray: # (codes of held columns, codes of free ones) boolean
+    "What suits some value of the public bins."
+    lens = copy.copy(group.lens); lens.public, lens.judged = {}, {}
+    allowed = Group(group.rules, lens).allowed.transpose([group.columns.index(n) for n in (*group.held, *group.free)])
+    out = allowed.reshape(int(np.prod(allowed.shape[:len(group.held)])), -1)
+    return out | ~out.any(1, keepdims=True)
 
 def _ask_rows(group: Group, most: float = 2e8) -> tuple: # most: questions
     "What rules allow when some columns are public; sets the kind of each row, and whether it can be completed."
@@ -389,8 +387,8 @@ def _ask_rows(group: Group, most: float = 2e8) -> tuple: # most: questions
     _, first, which = np.unique(np.stack(tell, 1), axis=0, return_index=True, return_inverse=True)                          # rows that differ
     rows, home, which = {n: public[n][0][first] for n in group.held}, np.ravel_multi_index([public[n][1][first] for n in group.held], size), which.ravel()
     for points in (65, 17, 5, 3):
-        group.points, asks = points, len(first) * np.prod(_points(group, rows, points), dtype=float)
-        if asks <= 1e7: break
+        group.points, asks = points, len(first) * _points(group, rows, points)[1]
+        if asks <= 2e7: break
     if asks > most:
         bins, kind = np.unique(home, return_inverse=True)
         may: Any = _by_bins(group)[bins].reshape(-1, *shape)
@@ -406,36 +404,62 @@ def _ask_rows(group: Group, most: float = 2e8) -> tuple: # most: questions
     return allowed.transpose([(*group.held, *group.free).index(n) for n in group.columns]), may
 
 # %% ../nbs/07_constraints.ipynb #c030c
-def witnesses(group: Group,    # with public columns
+def _solve(group: Group, values: dict, rng) -> tuple: # column -> (n or 1, P) points, of public columns one; -> (n,) whether there is a good point, column -> (n,) which
+    "One good point for each row, drawn column by column."
+    n, order = max(map(len, values.values())), _order(group, {x: values[x].shape[1] for x in group.free})[0]
+    tables: list = [({x for x in r.columns if x in group.free}, _holds(replace(r, straddle="place"), group.free, values, {})) for r in group.rules]
+    joined: list = []; pick: dict = {}
+    axis = {x: 1 + a for a, x in enumerate(group.free)}
+    for x in order:
+        joined.append(functools.reduce(np.logical_and, [t for s, t in tables if x in s]))
+        wide = set().union(*(s for s, _ in tables if x in s)) - {x}
+        tables = [(s, t) for s, t in tables if x not in s] + [(wide, joined[-1].any(axis[x], keepdims=True))]
+    found = np.broadcast_to(functools.reduce(np.logical_and, [t for _, t in tables]).reshape(-1), n)
+    for x, table in zip(reversed(order), reversed(joined)):
+        at = [np.arange(n) if len(table) > 1 else np.zeros(n, int), *(pick[y] if y in pick and table.shape[axis[y]] > 1 else np.zeros(n, int) for y in group.free)]
+        line = np.moveaxis(table, axis[x], -1)[tuple(i for a, i in enumerate(at) if a != axis[x])]                    # (n, P)
+        pick[x] = (line * rng.random(line.shape)).argmax(1)
+    return found, pick
+
+def witnesses(group: Group,
               fixed: Mapping,  # public column -> (n,) values
               own: np.ndarray, # (n, free columns) codes, which are kept if possible
+              seed=0,          # int, numpy Generator or None
               ) -> tuple: # free column -> (n,) values, (n, free columns) codes, (n,) whether found
-    "Values and codes of a group's other columns such that every row obeys."
-    n, shape = len(own), [len(group.corners[x]) for x in group.free]
-    values: dict = {x: np.empty(n, group.corners[x].dtype) for x in group.free}
-    codes, found = np.array(own), np.zeros(n, bool)
-    for points in (p for p in (3, 5, 17, 65, 257, 1025) if p >= group.points):
-        left = np.flatnonzero(~found)
+    "Values and codes of a group's other columns such that every row obeys: in the row's own cells, or in others."
+    rng, codes, found = np.random.default_rng(seed), np.array(own), np.zeros(len(own), bool)
+    values: dict = {x: group.corners[x][own[:, a], 0] for a, x in enumerate(group.free)}
+    for points, near in ((65, True), (1025, True), (group.points, False), (1025, False)):
+        left, options = np.flatnonzero(~found), {}
         if not len(left): break
-        for part, ok, at, where, _ in _asked(group, {x: v[left] for x, v in fixed.items()}, len(left), points):
-            rows, here = left[part], np.array(ok)
-            for a, x in enumerate(group.free): here &= (where[x] == own[rows, a][:, None]).reshape(len(rows), *(-1 if b == a else 1 for b in range(len(shape))))
-            flat, flat_here = ok.reshape(len(rows), -1), here.reshape(len(rows), -1)
-            pick = np.unravel_index(np.where(flat_here.any(1), flat_here.argmax(1), flat.argmax(1)), ok.shape[1:])
-            for a, (x, p) in enumerate(zip(group.free, pick)):
-                row = np.arange(len(rows)) if len(at[x]) > 1 else np.zeros(len(rows), int)
-                values[x][rows], codes[rows, a] = at[x][row, p], where[x][row, p]
-            found[rows] = flat.any(1)
+        for a, x in enumerate(group.free):
+            v, code, copies = _options(group, x, {m: f[left] for m, f in fixed.items()}, points)
+            if near:                                                                                        # the points of the own cell, and copies that lie in it
+                e, first = (v.shape[1] - copies) // len(group.corners[x]), v[np.arange(len(left)) if len(v) > 1 else 0]
+                at = copies + own[left, a][:, None] * e + np.arange(e)
+                inside = np.take_along_axis(np.broadcast_to(first, (len(left), v.shape[1])), at, 1)
+                v, code = np.concatenate([inside, np.where(code[:, :copies] == own[left, a][:, None], v[:, :copies], inside[:, :1])], 1), np.broadcast_to(own[left, a][:, None], (len(left), e + copies))
+            options[x] = v, code
+        largest = _order(group, {x: v.shape[1] for x, (v, _) in options.items()})[1]
+        if largest > 2e7 and (points > group.points or len(left) * largest > 1e9): continue
+        step = max(int(2e7 / largest), 1)
+        for rows in np.split(np.arange(len(left)), range(step, len(left), step)):
+            cut = lambda t: t[rows] if len(t) > 1 or len(left) == 1 else t
+            good, pick = _solve(group, {x: cut(v) for x, (v, _) in options.items()} | {m: f[left[rows]][:, None] for m, f in fixed.items()}, rng)
+            good = np.broadcast_to(good, len(rows)); done, here = left[rows[good]], np.arange(len(rows))[good]
+            for a, x in enumerate(group.free):
+                v, code = (cut(t) for t in options[x]); p = np.broadcast_to(pick[x], len(rows))[good]; row = here if len(v) > 1 else 0
+                values[x][done], codes[done, a] = v[row, p], code[here if len(code) > 1 else 0, p]
+            found[done] = True
     return values, codes, found
 
 # %% ../nbs/07_constraints.ipynb #c031
-def _retry(values: dict, codes: np.ndarray, bad: np.ndarray, group: Group, lens: Lens) -> None:
-    "Rows that fit nowhere in the points of their cells, at a witness, in place."
-    js, found = lens.embedding.index(group.free), np.zeros(len(bad), bool)
-    if group.held:
-        new, codes[np.ix_(bad, js)], found = witnesses(group, {n: values[n][bad] for n in group.held}, codes[np.ix_(bad, js)])
-        for n in new: values[n][bad] = new[n]
+def _retry(values: dict, codes: np.ndarray, bad: np.ndarray, group: Group, lens: Lens, seed: int = 0) -> None:
+    "Rows that no draw has put right, at a witness, in place."
+    js = lens.embedding.index(group.free)
+    new, codes[np.ix_(bad, js)], found = witnesses(group, {n: values[n][bad] for n in group.held}, codes[np.ix_(bad, js)], seed)
     if not found.all(): raise RuleError(f"{(~found).sum()} rows could not be placed so that {' and '.join(r.label() for r in group.rules)} hold: use straddle='forbid'.")
+    for n in new: values[n][bad] = new[n]
 
 # %% ../nbs/07_constraints.ipynb #s0310
 def place_rows(codes: np.ndarray, # (m, d) codes, all allowed; rows of public values that fit in no point of their cells are changed in place
@@ -457,14 +481,6 @@ def place_rows(codes: np.ndarray, # (m, d) codes, all allowed; rows of public va
             if not len(bad): break
             for n, v in zip(group.columns, draw(mine[bad], group.columns, r)):
                 if n not in fixed: values[n][bad] = v
-            bad = bad[~good(bad)]
-        sizes = [1 if n in fixed else group.corners[n].shape[1] for n in group.columns]
-        begin = np.random.default_rng(0).integers(0, int(np.prod(sizes)), len(codes))                    # every row has its own order of the points
-        for turn in range(int(np.prod(sizes))):
-            if not len(bad): break
-            point = np.unravel_index((begin[bad] + turn) % int(np.prod(sizes)), sizes)
-            for a, n in enumerate(group.columns):
-                if n not in fixed: values[n][bad] = group.corners[n][mine[bad, a], point[a]]
             bad = bad[~good(bad)]
         if len(bad): _retry(values, codes, bad, group, lens)
         out.update({n: v for n, v in values.items() if group.corners[n].shape[1] > 1})
