@@ -517,10 +517,16 @@ def _entries(table: Any, columns: Sequence) -> list: # (key, number), a key is a
     items = [((*one(i), *one(c)), x) for c, column in table.items() for i, x in column.items()] if wide else [(one(key), x) for key, x in table.items()]
     return [(tuple(np.array(key, object)[order]), x) for key, x in items]
 
+def _levels(name: str, lens: Lens) -> list: # None stands for missing
+    "What each code of a column stands for: its level, or the only whole number of its bin; nothing where bins hold several values."
+    column, known = lens.columns[name], getattr(lens.columns[name], "levels", None)
+    if known is None and getattr(column, "_whole", False) and (column._ends[0] == column._ends[1]).all(): known = [int(x) for x in column._ends[0]]
+    return [*(known or []), *[None] * lens.missing[name]]
+
 def _by_level(marginal: PublicMarginal, lens: Lens, shape: tuple) -> np.ndarray:
     "A public marginal that is given by levels, as an array over the codes."
     out, said = np.zeros(shape), f"the public marginal {marginal.label()}"
-    levels: list[list] = [[*(getattr(lens.columns[n], "levels", None) or []), *[None] * lens.missing[n]] for n in marginal.columns]
+    levels = [_levels(n, lens) for n in marginal.columns]
     entries = _entries(marginal.table, marginal.columns)
     for key, value in entries:
         if len(key) != len(shape): raise ValueError(f"{said} has the key {key[0] if len(key) == 1 else key!r}, but it is about {len(shape)} column{'s' * (len(shape) > 1)}: use a tuple with a level of each.")

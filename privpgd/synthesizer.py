@@ -285,7 +285,7 @@ def generate(
     first, second, third, fourth, fifth = (int(s.generate_state(1)[0]) for s in np.random.SeedSequence(None if seed is None else [314159, seed]).spawn(5))
     m, odd = len(wants.given) if wants.held else n_particles, at_odds(measurements, wants)
     facts = [*measurements, *(f for f in public_part(measurements, wants) if f.clique not in odd)]
-    if unsaid := odd & set(public_tables(wants, own=True)): warnings.warn(f"What is public of {', '.join(dict.fromkeys(n for c in sorted(unsaid) for n in c))} does not agree with the noisy counts, and is taken to be about other people: the copy has the public shares, and within them what the table has; say others=True, so that the table's own are measured.", UserWarning, stacklevel=2)
+    if unsaid := odd & set(public_tables(wants, own=True)): warnings.warn(f"What is public of {', '.join(dict.fromkeys(n for c in sorted(unsaid) if not any(set(o) < set(c) for o in unsaid) for n in c))} does not agree with the noisy counts, and is taken to be about other people: the copy has the public shares, and within them what the table has; say others=True, so that the table's own are measured.", UserWarning, stacklevel=2)
     if bare := [n for n in schema.names if not any(n in f.clique for f in facts)]:
         warnings.warn(f"No measured marginal has {', '.join(bare)}: such columns come out uniform, unless a penalty or a rule shapes them; measure them, too.", UserWarning, stacklevel=2)
     tables, start = _tables_and_start(facts, schema, choices, m, embedding, first, verbose, wants, public_tables(wants) if odd else wants.public, odd)
