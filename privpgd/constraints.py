@@ -188,6 +188,7 @@ def _points(group: Group, fixed: Mapping, points: int) -> tuple: # as `_order`
     "The order, and the size of the largest table, with so many values of a bin."
     return _order(group, {x: _options(group, x, {n: v[:1] for n, v in fixed.items()}, points)[0].shape[1] for x in group.free})
 
+# %% ../nbs/07_constraints.ipynb #c029bn
 def _to_cells(group: Group, count: np.ndarray, name: str, code: np.ndarray, copies: int) -> np.ndarray: # (b, P, ...), one axis for each free column; (b or 1, P) codes
     "A table over the points of a column, as one over its cells."
     axis, k, rows = 1 + group.free.index(name), len(group.corners[name]), np.arange(len(count))
@@ -380,6 +381,7 @@ def _by_bins(group: Group) -> np.ndarray: # (codes of held columns, codes of fre
     out = allowed.reshape(int(np.prod(allowed.shape[:len(group.held)])), -1)
     return out | ~out.any(1, keepdims=True)
 
+# %% ../nbs/07_constraints.ipynb #c029cn
 def _ask_rows(group: Group, most: float = 2e8) -> tuple: # most: questions
     "What rules allow when some columns are public; sets the kind of each row, and whether it can be completed."
     public, shape, size = group.lens.public, [len(group.corners[n]) for n in group.free], [len(group.corners[n]) for n in group.held]
@@ -421,6 +423,7 @@ def _solve(group: Group, values: dict, rng) -> tuple: # column -> (n or 1, P) po
         pick[x] = (line * rng.random(line.shape)).argmax(1)
     return found, pick
 
+# %% ../nbs/07_constraints.ipynb #c030cn
 def witnesses(group: Group,
               fixed: Mapping,  # public column -> (n,) values
               own: np.ndarray, # (n, free columns) codes, which are kept if possible
