@@ -185,7 +185,7 @@ def _tables_and_start(measurements, schema, choices, n_particles, embedding, see
         codes = draw_given(mixture, wants.given, wants.held, seed) if wants.held else mixture.draw(n_particles, seed=seed, independent=0.5)
         tables, start = mixture_tables(mixture, measurements, schema), embedding.embed(codes)
         bounds = [p for p in wants.penalties if isinstance(p, Bound)]
-        if odd or bounds: tables = leaned(tables, _plain_rows(mixture, tables, schema, choices, n_particles, embedding, seed, bool(odd)), shown, wants.lens, bounds)
+        if odd or bounds: tables = leaned(tables, _plain_rows(mixture, tables, schema, choices, n_particles, embedding, seed, bool(odd)), public_tables(wants), wants.lens, bounds)
     for a, n in enumerate(wants.held): start[:, embedding.slice((n,))] = embedding.centres[embedding.index((n,))[0]][wants.given[:, a]]
     return impose(tables, schema, wants.forbidden, shown), start
 
