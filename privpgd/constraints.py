@@ -280,12 +280,12 @@ def groups_of(rules: Sequence, lens: Lens) -> list:
         _check_rows(group, lens)
         if group.allowed.any(): continue
         few = _fewest(group.rules, lambda rules: not all(g.allowed.any() for g in _gather(rules, lens)))
-        names, columns = [r.label() for r in few], [n for n in group.columns if any(n in r.columns for r in few)]
+        columns = [n for n in group.columns if any(n in r.columns for r in few)]
         points = group.points if any(group.corners[n].shape[1] > 1 for n in columns) else 1
         where, range_ = (f" at the {points} points that were asked in each bin", ", or give a range instead of a single value") if points > 1 else ("", "")
         if any(r.straddle == "forbid" for r in few): range_ += ", or let straddle='place' put rows into the allowed part of a bin: straddle='forbid' asks for whole bins"
-        if len(names) == 1: raise RuleError(f"the rule {names[0]} allows no combination of {', '.join(columns)}{where}: loosen it{range_}.")
-        raise RuleError(f"the rules {', '.join(names[:-1])} and {names[-1]} leave no allowed combination of {', '.join(columns)}{where}: drop or loosen one of them.")
+        if len(few) == 1: raise RuleError(f"{_names_of(few)} allows no combination of {', '.join(columns)}{where}: loosen it{range_}.")
+        raise RuleError(f"{_names_of(few)} leave no allowed combination of {', '.join(columns)}{where}: drop or loosen one of them.")
     return groups
 
 # %% ../nbs/07_constraints.ipynb #c022

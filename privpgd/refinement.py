@@ -415,6 +415,11 @@ def _move(stack, found, b, best):
         g = kind[t]
         lack[found[t] + spots[g, at[g, b]]] += 1; lack[found[t] + spots[g, at[g, best]]] -= 1
 
+@nb.njit(cache=True)
+def _take(row, seen, columns, cells, blocks, best):
+    "Writes a combination into a row, near and from afar."
+    for a in range(len(columns)): row[columns[a]], seen[columns[a]] = cells[best, a], blocks[best, a]
+
 # %% ../nbs/05c_refinement.ipynb #j004b
 _SHUT = np.float32(-3e38)                              # the gain of what may not be
 
@@ -439,8 +444,7 @@ def _sweep_cells(codes, own, kind, may, columns, cells, near, threshold, seen, f
         for c in range(1, k): top = max(top, gain[c])
         if top > _SHUT / 2 and top - stay >= threshold:
             best = _one_of(gain, top)
-            for a in range(len(columns)): codes[p, columns[a]], seen[p, columns[a]] = cells[best, a], blocks[best, a]
-            moved += 1
+            _take(codes[p], seen[p], columns, cells, blocks, best); moved += 1
             for f in range(len(tilt)): made[f] += tilt[f, p, best] - tilt[f, p, b]
             _move(near, found, b, best); _move(far, found_afar, b, best)
     return moved
@@ -482,11 +486,10 @@ def _sweep_offers(codes, own, offers, columns, cells, near, spot, threshold, see
             if offer[x] == b: gain[x] = _SHUT
             top = max(top, gain[x])
         if top > _SHUT / 2 and top - stay >= threshold:
-            x = _one_of(gain, top)
-            for a in range(len(columns)): codes[p, columns[a]], seen[p, columns[a]] = cells[offer[x], a], blocks[offer[x], a]
-            moved += 1
+            x = _one_of(gain, top); best = offer[x]
+            _take(codes[p], seen[p], columns, cells, blocks, best); moved += 1
             for f in range(len(tilt)): made[f] += tilt[f, p, x] - tilt[f, p, 0]
-            _move(near, found, b, offer[x]); _move(far, found_afar, b, offer[x])
+            _move(near, found, b, best); _move(far, found_afar, b, best)
     return moved
 
 # %% ../nbs/05c_refinement.ipynb #j007
