@@ -95,6 +95,7 @@ def main():
         sys.exit("README.md differs from nbs/index.ipynb (run make readme)")
     print("README.md equals nbs/index.ipynb")
     lint()
+    if run("python", ".ci/net.py").returncode: sys.exit("a seeded run has changed (see above)")
 
     skipped = [p for p in notebooks() if by_hand(p)]
     for p in skipped: print(f"run by hand, outputs committed: {p.relative_to(root)}")
