@@ -2,11 +2,11 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-SETUP  := settings.ini setup.py constraints.txt
+SETUP  := settings.ini setup.py constraints.txt .ci/export.py
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= agg
 
-.PHONY: demo test test-slow docs readme clean help
+.PHONY: demo test test-slow export docs readme clean help
 
 help:           ## what can be made
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ —/'
@@ -14,12 +14,15 @@ help:           ## what can be made
 demo: .venv/demo    ## a private copy of a real table, with its errors and a picture
 	$(BIN)/privpgd demo
 
-test: .venv/dev     ## drift checks, then every notebook test
+test: .venv/dev     ## format, lint, types, drift, seeded runs, then every notebook test
 	$(BIN)/python .ci/check.py
 
 test-slow: .venv/dev  ## the same, with the cells marked slow (and Spark, where Java is installed)
 	@if command -v java >/dev/null; then $(PIP) -e '.[spark]'; else echo "Spark is skipped: there is no Java"; fi
 	$(BIN)/python .ci/check.py --slow
+
+export: .venv/dev   ## the modules from the notebooks, formatted; notebooks cleaned
+	$(BIN)/python .ci/export.py --clean
 
 readme: .venv/dev   ## README.md from nbs/index.ipynb
 	$(BIN)/python .ci/readme.py
@@ -44,4 +47,5 @@ clean:          ## remove the environment and everything made
 
 .venv/dev: .venv/python
 	$(PIP) -e '.[dev]'
+	@{ echo '#!$(abspath $(BIN))/python'; cat .ci/export.py; } > $(BIN)/nbdev_export
 	@touch $@ .venv/demo

@@ -1,6 +1,9 @@
-"""Package metadata: everything is read from settings.ini, so that it is written in one place."""
+"""Package metadata: everything is read from settings.ini, so that it is written in one
+place."""
+
 from configparser import ConfigParser
 from pathlib import Path
+
 from setuptools import find_packages, setup
 
 here = Path(__file__).parent
@@ -27,7 +30,11 @@ setup(
         "baselines": cfg["baselines_requirements"].split(),
         "engines": cfg["engines_requirements"].split(),
         "spark": cfg["spark_requirements"].split(),
-        "dev": [part for kind in ("dev", "baselines", "engines") for part in cfg[f"{kind}_requirements"].split()],
+        "dev": [
+            part
+            for kind in ("dev", "baselines", "engines")
+            for part in cfg[f"{kind}_requirements"].split()
+        ],
     },
     entry_points={
         "console_scripts": cfg["console_scripts"].split(),

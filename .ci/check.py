@@ -1,5 +1,15 @@
-"""What `make test` runs: are the notebooks clean, does the module equal them, are its types sound, does every notebook's test pass?"""
-import argparse, filecmp, json, os, re, shutil, subprocess, sys, tempfile
+"""What `make test` runs: are the notebooks clean, does the module equal them, are its
+types sound, does every notebook's test pass?"""
+
+import argparse
+import filecmp
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 root = Path(__file__).resolve().parent.parent
@@ -7,16 +17,24 @@ bin = Path(sys.executable).parent
 
 
 def run(*command, cwd=root, **kwargs):
-    return subprocess.run([str(bin / command[0]), *command[1:]], cwd=cwd, text=True, **kwargs)
+    return subprocess.run(
+        [str(bin / command[0]), *command[1:]], cwd=cwd, text=True, **kwargs
+    )
 
 
 def notebooks(of=root):
-    return sorted(p for p in (of / "nbs").rglob("*.ipynb") if not any(part.startswith((".", "_")) for part in p.relative_to(of).parts))
+    return sorted(
+        p
+        for p in (of / "nbs").rglob("*.ipynb")
+        if not any(part.startswith((".", "_")) for part in p.relative_to(of).parts)
+    )
 
 
 def by_hand(path):
-    "Is this notebook run by hand? Only experiments may be, and they say so in their front matter."
-    if path.parent != root / "nbs/experiments": return False
+    """Is this notebook run by hand? Only experiments may be, and they say so in their
+    front matter."""
+    if path.parent != root / "nbs/experiments":
+        return False
     first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]
     return first["cell_type"] == "raw" and "skip_exec: true" in "".join(first["source"])
 
@@ -25,98 +43,223 @@ def drift():
     "Export and clean a copy of the project, and list every file that changes."
     with tempfile.TemporaryDirectory() as tmp:
         copy = Path(tmp) / "project"
-        shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".venv", ".git", "_docs", "_proc", "demo", "__pycache__", ".mypy_cache", ".ruff_cache"), symlinks=True)
-        for module in (copy / "privpgd").glob("*.py"):
-            if module.name not in ("__init__.py", "__main__.py"): module.unlink()
-        for tool in ("nbdev_export", "nbdev_clean"):
-            done = run(tool, cwd=copy, capture_output=True)
-            if done.returncode: sys.exit(f"{tool} failed:\n{done.stdout}{done.stderr}")
-        files = [*root.glob("privpgd/*.py"), *copy.glob("privpgd/*.py"), *notebooks()]
+        shutil.copytree(
+            root,
+            copy,
+            ignore=shutil.ignore_patterns(
+                ".venv",
+                ".git",
+                "_docs",
+                "_proc",
+                "demo",
+                "__pycache__",
+                ".mypy_cache",
+                ".ruff_cache",
+            ),
+            symlinks=True,
+        )
+        for module in (copy / "privpgd").rglob("*.py"):
+            if module.name not in ("__init__.py", "__main__.py"):
+                module.unlink()
+        done = run("python", ".ci/export.py", "--clean", cwd=copy, capture_output=True)
+        if done.returncode:
+            sys.exit(f"the export failed:\n{done.stdout}{done.stderr}")
+        files = [*root.rglob("privpgd/*.py"), *copy.rglob("privpgd/*.py"), *notebooks()]
         names = {str(f.relative_to(copy if copy in f.parents else root)) for f in files}
-        return sorted(n for n in names if not ((root / n).exists() and (copy / n).exists() and filecmp.cmp(root / n, copy / n, shallow=False)))
+        return sorted(
+            n
+            for n in names
+            if not (
+                (root / n).exists()
+                and (copy / n).exists()
+                and filecmp.cmp(root / n, copy / n, shallow=False)
+            )
+        )
 
 
 def untidy(limit=200_000):
-    "Stored outputs that are too large to read, or that name a folder of the machine they were made on."
+    """Stored outputs that are too large to read, or that name a folder of the machine
+    they were made on."""
     found = []
     for path in notebooks():
-        for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
+        for number, cell in enumerate(
+            json.loads(path.read_text(encoding="utf-8"))["cells"]
+        ):
             text = json.dumps(cell.get("outputs", []))
-            if len(text) > limit: found.append(f"{path.relative_to(root)}, cell {number}: {len(text) // 1000} kB")
-            if named := re.search(r"(?<![\w.])/(?:home|root|Users|work)/[\w./-]+", text): found.append(f"{path.relative_to(root)}, cell {number}: {named.group()}")
+            if len(text) > limit:
+                found.append(
+                    f"{path.relative_to(root)}, cell {number}: {len(text) // 1000} kB"
+                )
+            if named := re.search(
+                r"(?<![\w.])/(?:home|root|Users|work)/[\w./-]+", text
+            ):
+                found.append(
+                    f"{path.relative_to(root)}, cell {number}: {named.group()}"
+                )
     return found
 
 
 def lint():
-    "Ruff and mypy over the module, with the settings in pyproject.toml."
-    for command in (("ruff", "check", "privpgd"), ("mypy", "privpgd")):
+    "Format, lint and types, with the settings in pyproject.toml."
+    code = ("privpgd", "nbs", ".ci", "setup.py")
+    for command in (
+        ("ruff", "format", "--check", "--quiet", *code),
+        ("ruff", "check", "--output-format", "concise", *code),
+        ("mypy", "privpgd"),
+    ):
         done = run(*command, capture_output=True)
-        if done.returncode: sys.exit(f"{' '.join(command)} complains:\n{done.stdout}{done.stderr}")
+        if done.returncode:
+            sys.exit(f"{' '.join(command)} complains:\n{done.stdout}{done.stderr}")
         print(f"{' '.join(command)}: no complaint")
 
 
 def anchors(text):
-    "What a link may point at on a page: its headings, as pandoc names them, and the ids that are written out."
-    heads = (re.sub(r"[^\w\s.-]", "", re.sub(r"\]\([^)]*\)", "", head)).strip().lower() for head in re.findall(r"^#{1,6} +(.+?)(?: *\{[^}]*\})?$", text, re.M))
-    return {re.sub(r"\s+", "-", re.sub(r"^[\W\d_]+", "", head)) for head in heads} | set(re.findall(r"(?:\{#|\bid=\")([\w.-]+)", text))
+    """What a link may point at on a page: its headings, as pandoc names them, and the
+    ids that are written out."""
+    heads = (
+        re.sub(r"[^\w\s.-]", "", re.sub(r"\]\([^)]*\)", "", head)).strip().lower()
+        for head in re.findall(r"^#{1,6} +(.+?)(?: *\{[^}]*\})?$", text, re.M)
+    )
+    return {
+        re.sub(r"\s+", "-", re.sub(r"^[\W\d_]+", "", head)) for head in heads
+    } | set(re.findall(r"(?:\{#|\bid=\")([\w.-]+)", text))
 
 
 def dead_links(site="https://privpgd.github.io/privpgd/"):
-    "Links on the pages of the site, as nbdev leaves them in _proc, to a page, a file or a place on a page that is not there."
+    """Links on the pages of the site, as nbdev leaves them in _proc, to a page, a file
+    or a place on a page that is not there."""
     texts, pages, places, dead = {}, {}, {}, []
     for path in (root / "_proc").rglob("*.ipynb"):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        shown = [*("".join(c["source"]) for c in cells if c["cell_type"] != "code"), *("".join(o.get("data", {}).get("text/markdown", "")) for c in cells for o in c.get("outputs", []))]
+        shown = [
+            *("".join(c["source"]) for c in cells if c["cell_type"] != "code"),
+            *(
+                "".join(o.get("data", {}).get("text/markdown", ""))
+                for c in cells
+                for o in c.get("outputs", [])
+            ),
+        ]
         texts[path] = re.sub(r"^```.*?^```", "", "\n\n".join(shown), flags=re.M | re.S)
         named = re.search(r"^output-file: (.+)$", shown[0], re.M)
-        pages[(path.parent / named[1] if named else path.with_suffix(".html")).relative_to(root / "_proc").as_posix()] = path
-        places[path] = anchors(texts[path]) | {label for c in cells for label in re.findall(r"^#\| label: ([\w.-]+)", "".join(c["source"]), re.M)}
+        pages[
+            (path.parent / named[1] if named else path.with_suffix(".html"))
+            .relative_to(root / "_proc")
+            .as_posix()
+        ] = path
+        places[path] = anchors(texts[path]) | {
+            label
+            for c in cells
+            for label in re.findall(
+                r"^#\| label: ([\w.-]+)", "".join(c["source"]), re.M
+            )
+        }
     for path, text in texts.items():
         for link in re.findall(r"\]\(((?:https?://|[\w./-]+\.\w|#)[^()\s]*)\)", text):
             page, _, place = link.partition("#")
-            if "://" in page and not page.startswith(site): continue
-            target = pages.get(page.removeprefix(site)) if "://" in page else (path.parent / page if page else path).resolve()
-            if not (target and target.exists()) or place and place not in places.get(target, ()): dead.append(f"{path.name}: {link}")
+            if "://" in page and not page.startswith(site):
+                continue
+            target = (
+                pages.get(page.removeprefix(site))
+                if "://" in page
+                else (path.parent / page if page else path).resolve()
+            )
+            if (
+                not (target and target.exists())
+                or place
+                and place not in places.get(target, ())
+            ):
+                dead.append(f"{path.name}: {link}")
     return sorted(dead)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--slow", action="store_true", help="run the cells marked slow as well")
+    parser.add_argument(
+        "--slow", action="store_true", help="run the cells marked slow as well"
+    )
     slow = parser.parse_args().slow
 
     if changed := drift():
-        sys.exit("these differ from what the notebooks give (run nbdev_export and nbdev_clean): " + ", ".join(changed))
+        sys.exit(
+            (
+                "these differ from what the notebooks give (run nbdev_export and "
+                "nbdev_clean): "
+            )
+            + ", ".join(changed)
+        )
     print("notebooks are clean, and the module equals its notebooks")
     if found := untidy():
-        sys.exit("these outputs are too large or name a folder of a machine: " + "; ".join(found))
+        sys.exit(
+            "these outputs are too large or name a folder of a machine: "
+            + "; ".join(found)
+        )
     print("outputs are small and name no folder of a machine")
-    if subprocess.run([sys.executable, str(root / ".ci/readme.py"), "--check"]).returncode:
+    if subprocess.run(
+        [sys.executable, str(root / ".ci/readme.py"), "--check"]
+    ).returncode:
         sys.exit("README.md differs from nbs/index.ipynb (run make readme)")
     print("README.md equals nbs/index.ipynb")
     lint()
-    if run("python", ".ci/net.py").returncode: sys.exit("a seeded run has changed (see above)")
+    if run("python", ".ci/net.py").returncode:
+        sys.exit("a seeded run has changed (see above)")
 
     skipped = [p for p in notebooks() if by_hand(p)]
-    for p in skipped: print(f"run by hand, outputs committed: {p.relative_to(root)}")
+    for p in skipped:
+        print(f"run by hand, outputs committed: {p.relative_to(root)}")
     expected = {str(p) for p in notebooks()}
-    command = [str(bin / "nbdev_test"), "--n_workers", "2", "--do_print", "--timing", *(["--flags", "slow"] if slow else [])]
+    command = [
+        str(bin / "nbdev_test"),
+        "--n_workers",
+        "2",
+        "--do_print",
+        "--timing",
+        *(["--flags", "slow"] if slow else []),
+    ]
     env = dict(os.environ, OMP_NUM_THREADS="1", MPLBACKEND="agg", PYTHONUNBUFFERED="1")
     completed = {str(p) for p in skipped}
-    with subprocess.Popen(command, cwd=root, env=env, text=True, stdout=subprocess.PIPE) as tests:
+    with subprocess.Popen(
+        command, cwd=root, env=env, text=True, stdout=subprocess.PIPE
+    ) as tests:
         for line in tests.stdout:
             print(line, end="", flush=True)
-            if line.startswith("- Completed "): completed.add(line.removeprefix("- Completed ").strip())
+            if line.startswith("- Completed "):
+                completed.add(line.removeprefix("- Completed ").strip())
     if missing := sorted(expected - completed):
         sys.exit(f"{len(missing)} notebooks were not run: " + ", ".join(missing))
-    if tests.returncode: sys.exit("at least one notebook test failed (see above)")
-    pages = run("python", "-W", "ignore", "-c", "from nbdev.serve import proc_nbs; proc_nbs(force=True)", capture_output=True)
-    if pages.returncode: sys.exit(f"the pages of the site cannot be made:\n{pages.stderr[-3000:]}")
+    if tests.returncode:
+        sys.exit("at least one notebook test failed (see above)")
+    pages = run(
+        "python",
+        "-W",
+        "ignore",
+        "-c",
+        "from nbdev.serve import proc_nbs; proc_nbs(force=True)",
+        capture_output=True,
+    )
+    if pages.returncode:
+        sys.exit(f"the pages of the site cannot be made:\n{pages.stderr[-3000:]}")
     print("the pages of the site can be made")
-    if nested := [p.name for p in (root / "_proc").rglob("*.ipynb") if "[[`" in p.read_text(encoding="utf-8")]:
-        sys.exit("these pages have a link within a link (write the name in backticks alone): " + ", ".join(nested))
+    if nested := [
+        p.name
+        for p in (root / "_proc").rglob("*.ipynb")
+        if "[[`" in p.read_text(encoding="utf-8")
+    ]:
+        sys.exit(
+            (
+                "these pages have a link within a link (write the name in backticks "
+                "alone): "
+            )
+            + ", ".join(nested)
+        )
     if dead := dead_links():
-        sys.exit("these links lead nowhere (show_doc what deserves a place; a private name in backticks gets no link with spaces inside: ` _name `):\n" + "\n".join(dead))
+        sys.exit(
+            (
+                "these links lead nowhere (show_doc what deserves a place; a private "
+                "name "
+                "in backticks gets no link with spaces inside: ` _name `):\n"
+            )
+            + "\n".join(dead)
+        )
     print("every link within the site leads somewhere")
     print(f"{len(expected) - len(skipped)} passed, 0 failed, {len(skipped)} skipped")
 

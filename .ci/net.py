@@ -230,9 +230,9 @@ def cases() -> dict:
         "learn": learned,
         "statistic": statistic,
         **{
-            f"generator {name} {select or ''}".strip(): lambda g=name, s=select, o=options: (
-                made(g, s, **o)
-            )
+            (
+                f"generator {name} {select or ''}"
+            ).strip(): lambda g=name, s=select, o=options: made(g, s, **o)
             for name, select, options in (
                 ("independent", None, {}),
                 ("privpgd", None, {}),

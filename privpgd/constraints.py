@@ -20,286 +20,738 @@ from scipy.sparse import csr_array, vstack
 from scipy.spatial import cKDTree
 from scipy.special import expit
 
+from privpgd.penalties import (
+    Aim,
+    Avoid,
+    Bound,
+    Correlation,
+    Difference,
+    FunctionGauge,
+    Lens,
+    Mean,
+    Penalty,
+    Rate,
+    Share,
+    Statistic,
+    StatisticGauge,
+    Threshold,
+    View,
+    Wish,
+    _knots,
+    above,
+    as_penalty,
+    at_least,
+    at_most,
+    avoid,
+    below,
+    bound_aims,
+    check_penalty,
+    dither,
+    equal,
+    match,
+    not_above,
+    settle,
+)
+
 from .embedding import Embedding
-from .penalties import (Aim, Avoid, Bound, Correlation, Difference, FunctionGauge, Lens, Mean, Penalty, Rate, Share, Statistic, StatisticGauge, Threshold, View, Wish, _knots, above, as_penalty,
-                               at_least, at_most, avoid, below, bound_aims, check_penalty, dither, equal, match, not_above, settle)
 from .refinement import refine
 
 # %% auto #0
-__all__ = ['Rule', 'obeys', 'RuleError', 'Group', 'groups_of', 'impose', 'repair', 'witnesses', 'place_rows', 'PublicMarginal',
-           'exact_counts', 'PublicColumns', 'draw_given', 'leaned', 'Fact', 'possible', 'check_together', 'check_range',
-           'check_values', 'check_facts', 'check_avoid', 'Requirements', 'aims_of', 'warmed', 'finalize', 'Aim',
-           'Avoid', 'Bound', 'Correlation', 'Difference', 'FunctionGauge', 'Lens', 'Mean', 'Penalty', 'Rate', 'Share',
-           'Statistic', 'StatisticGauge', 'Threshold', 'View', 'Wish', 'above', 'as_penalty', 'at_least', 'at_most',
-           'avoid', 'below', 'bound_aims', 'check_penalty', 'dither', 'equal', 'match', 'not_above', 'settle']
+__all__ = [
+    "Rule",
+    "obeys",
+    "RuleError",
+    "Group",
+    "groups_of",
+    "impose",
+    "repair",
+    "witnesses",
+    "place_rows",
+    "PublicMarginal",
+    "exact_counts",
+    "PublicColumns",
+    "draw_given",
+    "leaned",
+    "Fact",
+    "possible",
+    "check_together",
+    "check_range",
+    "check_values",
+    "check_facts",
+    "check_avoid",
+    "Requirements",
+    "aims_of",
+    "warmed",
+    "finalize",
+    "Aim",
+    "Avoid",
+    "Bound",
+    "Correlation",
+    "Difference",
+    "FunctionGauge",
+    "Lens",
+    "Mean",
+    "Penalty",
+    "Rate",
+    "Share",
+    "Statistic",
+    "StatisticGauge",
+    "Threshold",
+    "View",
+    "Wish",
+    "above",
+    "as_penalty",
+    "at_least",
+    "at_most",
+    "avoid",
+    "below",
+    "bound_aims",
+    "check_penalty",
+    "dither",
+    "equal",
+    "match",
+    "not_above",
+    "settle",
+]
 
 # %% ../nbs/07_constraints.ipynb #c003
-_all_ = ["Aim", "Avoid", "Bound", "Correlation", "Difference", "FunctionGauge", "Lens", "Mean", "Penalty", "Rate", "Share", "Statistic", "StatisticGauge", "Threshold", "View", "Wish", "above", "as_penalty", "at_least",
-         "at_most", "avoid", "below", "bound_aims", "check_penalty", "dither", "equal", "match", "not_above", "settle"] # of the last chapter, handed on
+_all_ = [
+    "Aim",
+    "Avoid",
+    "Bound",
+    "Correlation",
+    "Difference",
+    "FunctionGauge",
+    "Lens",
+    "Mean",
+    "Penalty",
+    "Rate",
+    "Share",
+    "Statistic",
+    "StatisticGauge",
+    "Threshold",
+    "View",
+    "Wish",
+    "above",
+    "as_penalty",
+    "at_least",
+    "at_most",
+    "avoid",
+    "below",
+    "bound_aims",
+    "check_penalty",
+    "dither",
+    "equal",
+    "match",
+    "not_above",
+    "settle",
+]  # of the last chapter, handed on
+
 
 # %% ../nbs/07_constraints.ipynb #c009
 @dataclass(frozen=True)
 class Rule:
     "What every row of the synthetic table must obey."
-    columns: Sequence        # names of the columns that the predicate takes, in its order
-    allowed: Callable        # predicate: values of these columns -> true where the row may be
-    name: str = ""           # for messages
-    missing: bool | None = True # whether a row with a missing value in one of the columns obeys; None: the predicate says, and gets None for it
-    straddle: str = "place"  # bins that are partly allowed: "place" rows inside them, or "forbid" them
+
+    columns: Sequence  # names of the columns that the predicate takes, in its order
+    allowed: Callable  # predicate: values of these columns -> true where the row may be
+    name: str = ""  # for messages
+    missing: bool | None = (
+        # whether a row with a missing value in one of the columns obeys; None: the
+        # predicate says, and gets None for it
+        True
+    )
+    # bins that are partly allowed: "place" rows inside them, or "forbid" them
+    straddle: str = "place"
 
     def __post_init__(self):
-        object.__setattr__(self, "columns", (self.columns,) if isinstance(self.columns, str) else tuple(self.columns))
-        if not self.columns or len(set(self.columns)) < len(self.columns): raise ValueError(f"the rule {self.label()} must name at least one column, and each only once.")
-        if not callable(self.allowed): raise ValueError(f"the rule {self.label()} needs a predicate on values of {', '.join(self.columns)}, not {self.allowed!r}.")
-        if self.straddle not in ("place", "forbid"): raise ValueError(f"straddle={self.straddle!r} of the rule {self.label()} is unknown: use 'place' or 'forbid'.")
+        object.__setattr__(
+            self,
+            "columns",
+            (self.columns,) if isinstance(self.columns, str) else tuple(self.columns),
+        )
+        if not self.columns or len(set(self.columns)) < len(self.columns):
+            raise ValueError(
+                f"the rule {self.label()} must name at least one column, and each only "
+                "once."
+            )
+        if not callable(self.allowed):
+            raise ValueError(
+                f"the rule {self.label()} needs a predicate on values of "
+                f"{', '.join(self.columns)}, not {self.allowed!r}."
+            )
+        if self.straddle not in ("place", "forbid"):
+            raise ValueError(
+                f"straddle={self.straddle!r} of the rule {self.label()} is unknown: "
+                "use 'place' or 'forbid'."
+            )
 
-    def label(self) -> str: return repr(self.name or f"on {', '.join(self.columns)}")
+    def label(self) -> str:
+        return repr(self.name or f"on {', '.join(self.columns)}")
+
 
 # %% ../nbs/07_constraints.ipynb #c010
 def _unknown(values: np.ndarray) -> np.ndarray:
     "Which values are missing."
-    if values.dtype.kind in "fmM": return np.isnan(values) if values.dtype.kind == "f" else np.isnat(values)
-    return np.array([x is None or x != x for x in values]) if values.dtype == object else np.zeros(len(values), bool)
+    if values.dtype.kind in "fmM":
+        return np.isnan(values) if values.dtype.kind == "f" else np.isnat(values)
+    return (
+        np.array([x is None or x != x for x in values])
+        if values.dtype == object
+        else np.zeros(len(values), bool)
+    )
+
 
 def _tidy(values: np.ndarray) -> np.ndarray:
-    "Truth values and numbers in an array of their own type, so that ~ and + mean what they say; dates in microseconds."
-    if values.dtype.kind == "M": return values.astype("datetime64[us]")
-    if values.dtype != object or not len(values) or isinstance(values[0], str): return values
+    """Truth values and numbers in an array of their own type, so that ~ and + mean what
+    they say; dates in microseconds."""
+    if values.dtype.kind == "M":
+        return values.astype("datetime64[us]")
+    if values.dtype != object or not len(values) or isinstance(values[0], str):
+        return values
     return np.array(values.tolist())
 
-# %% ../nbs/07_constraints.ipynb #v101
-def _plain(values: np.ndarray) -> list: return list(values) if values.dtype.kind == "M" else values.tolist()
 
-def _answers(rule: Rule, columns: list, single: bool = False) -> np.ndarray: # arrays of n values -> (n,) bool
-    "What the predicate says, of all rows at once or row by row: in this order, or in the other when rows have to be seen one by one."
-    ways: list[Callable] = [lambda: rule.allowed(*columns), lambda: [rule.allowed(*row) for row in zip(*map(_plain, columns))]]
+# %% ../nbs/07_constraints.ipynb #v101
+def _plain(values: np.ndarray) -> list:
+    return list(values) if values.dtype.kind == "M" else values.tolist()
+
+
+def _answers(
+    rule: Rule, columns: list, single: bool = False
+) -> np.ndarray:  # arrays of n values -> (n,) bool
+    """What the predicate says, of all rows at once or row by row: in this order, or in
+    the other when rows have to be seen one by one."""
+    ways: list[Callable] = [
+        lambda: rule.allowed(*columns),
+        lambda: [rule.allowed(*row) for row in zip(*map(_plain, columns))],
+    ]
     said = ""
     for way in reversed(ways) if single else ways:
-        try: found = np.asarray(way())
-        except Exception as error: said = said or f"fails on {', '.join(rule.columns)} ({error!r}): mend its predicate."; continue   # perhaps not written for this way
-        if found.shape == columns[0].shape and found.dtype == bool: return found
+        try:
+            found = np.asarray(way())
+        except Exception as error:
+            said = said or (
+                f"fails on {', '.join(rule.columns)} ({error!r}): mend its predicate."
+            )
+            continue  # perhaps not written for this way
+        if found.shape == columns[0].shape and found.dtype == bool:
+            return found
         said = f"gives {found.dtype} values: its predicate must say true or false."
     raise ValueError(f"the rule {rule.label()} {said}")
 
-def obeys(rule: Rule,
-          values: Sequence, # one (n,) array for each of the rule's columns
-          ) -> np.ndarray: # (n,) bool
+
+def obeys(
+    rule: Rule,
+    values: Sequence,  # one (n,) array for each of the rule's columns
+) -> np.ndarray:  # (n,) bool
     "Which rows obey a rule."
     values = [np.asarray(v) for v in values]
     unknown = [_unknown(v) for v in values]
     gone = np.any(unknown, axis=0)
-    if not gone.any(): return _answers(rule, [_tidy(v) for v in values])
+    if not gone.any():
+        return _answers(rule, [_tidy(v) for v in values])
     out = np.full(len(gone), bool(rule.missing))
-    if not gone.all(): out[~gone] = _answers(rule, [_tidy(v[~gone]) for v in values])
-    if rule.missing is None and gone.any(): out[gone] = _answers(rule, [np.fromiter((None if u else x for u, x in zip(hole[gone], _plain(v[gone]))), object) for hole, v in zip(unknown, values)], single=True)
+    if not gone.all():
+        out[~gone] = _answers(rule, [_tidy(v[~gone]) for v in values])
+    if rule.missing is None and gone.any():
+        out[gone] = _answers(
+            rule,
+            [
+                np.fromiter(
+                    (None if u else x for u, x in zip(hole[gone], _plain(v[gone]))),
+                    object,
+                )
+                for hole, v in zip(unknown, values)
+            ],
+            single=True,
+        )
     return out
 
+
 # %% ../nbs/07_constraints.ipynb #c013
-def _bin_points(column, k: int, points: int) -> np.ndarray: # (k, e) values, e at most `points`
-    "Values of each bin from the first to the last, as decoding has them: the column's own ends where it has them, else its edges."
+def _bin_points(
+    column, k: int, points: int
+) -> np.ndarray:  # (k, e) values, e at most `points`
+    """Values of each bin from the first to the last, as decoding has them: the column's
+    own ends where it has them, else its edges."""
     tick = column._tick if hasattr(column, "_grid") else 1
     ends = column._grid if hasattr(column, "_grid") else getattr(column, "_ends", None)
     if ends is None:
         edges = _knots(column, k)[0]
         ends = edges[:-1], np.append(np.nextafter(edges[1:-1], -np.inf), edges[-1])
     first, last = (np.asarray(e)[:, None] for e in ends)
-    if first.dtype.kind != "i": return np.minimum(first + (last - first) * np.linspace(0, 1, points), last)
+    if first.dtype.kind != "i":
+        return np.minimum(first + (last - first) * np.linspace(0, 1, points), last)
     e = int(min(points, (last - first).max() + 1))
     out = first + (last - first) * np.arange(e) // max(e - 1, 1)
     return (out * tick).astype("datetime64[us]") if isinstance(column.low, str) else out
 
-def _corners(column, k: int, points: int = 3) -> np.ndarray: # (k, e) values
-    "The values of each code at which a rule is asked; the last row stands for missing ones."
-    levels, missing = getattr(column, "levels", None), bool(getattr(column, "missing", False))
+
+def _corners(column, k: int, points: int = 3) -> np.ndarray:  # (k, e) values
+    """The values of each code at which a rule is asked; the last row stands for missing
+    ones."""
+    levels, missing = (
+        getattr(column, "levels", None),
+        bool(getattr(column, "missing", False)),
+    )
     if levels is not None or not hasattr(column, "low"):
-        out = np.array(list(levels) if levels is not None else np.arange(k - missing), object if levels is not None and isinstance(levels[0], str) else None)[:, None]
-        return np.concatenate([out.astype(object), np.array([[None]], object)]) if missing else out
+        out = np.array(
+            list(levels) if levels is not None else np.arange(k - missing),
+            object if levels is not None and isinstance(levels[0], str) else None,
+        )[:, None]
+        return (
+            np.concatenate([out.astype(object), np.array([[None]], object)])
+            if missing
+            else out
+        )
     out = _bin_points(column, k - missing, points)
-    if not missing: return out
-    gone = np.full((1, out.shape[1]), "NaT" if out.dtype.kind == "M" else np.nan, out.dtype if out.dtype.kind == "M" else float)
+    if not missing:
+        return out
+    gone = np.full(
+        (1, out.shape[1]),
+        "NaT" if out.dtype.kind == "M" else np.nan,
+        out.dtype if out.dtype.kind == "M" else float,
+    )
     return np.concatenate([out if out.dtype.kind == "M" else out.astype(float), gone])
+
 
 # %% ../nbs/07_constraints.ipynb #c016
 class RuleError(ValueError):
     "Rules that nothing can satisfy."
 
+
 # %% ../nbs/07_constraints.ipynb #s0160
-def _stout(some: np.ndarray, stout: np.ndarray) -> np.ndarray: # boolean, of the same shape: some points of a cell, and more than one
-    "The cells with more than one point, and those without which a code of some column would be lost."
+def _stout(
+    some: np.ndarray, stout: np.ndarray
+) -> np.ndarray:  # boolean, of the same shape: some points of a cell, and more than one
+    """The cells with more than one point, and those without which a code of some column
+    would be lost."""
     out = stout.copy()
     for axis in range(some.ndim):
         others = tuple(a for a in range(some.ndim) if a != axis)
-        out |= some & (some.any(others, keepdims=True) & ~stout.any(others, keepdims=True))
+        out |= some & (
+            some.any(others, keepdims=True) & ~stout.any(others, keepdims=True)
+        )
     return out
+
 
 class Group:
     "Rules that share columns, judged together."
-    told: np.ndarray; kind: np.ndarray; points: int   # of each public row, whether it can be completed, and its kind; how many values of a bin are asked
+
+    told: np.ndarray
+    kind: np.ndarray
+    # of each public row, whether it can be completed, and its kind; how many values of
+    # a bin are asked
+    points: int
 
     def __init__(self, rules: list, lens: Lens):
-        self.rules, self.lens, names = rules, lens, {n for r in rules for n in r.columns}
+        self.rules, self.lens, names = (
+            rules,
+            lens,
+            {n for r in rules for n in r.columns},
+        )
         self.columns = tuple(n for n in lens.names if n in names)
-        self.held, self.free = (tuple(n for n in self.columns if (n in lens.public) == there) for there in (True, False))
-        self.idle: list = []; self.corners = {n: _corners(lens.columns[n], lens.shape[lens.index(n)]) for n in self.columns} # rules that forbid nothing, whoever the public rows are; values that are asked
-        self.allowed, self.may = _ask_rows(self) if self.held else _ask_grid(self)   # over the codes of all columns; (kinds, codes of free columns) which rows may be where
+        self.held, self.free = (
+            tuple(n for n in self.columns if (n in lens.public) == there)
+            for there in (True, False)
+        )
+        self.idle: list = []
+        self.corners = {
+            n: _corners(lens.columns[n], lens.shape[lens.index(n)])
+            for n in self.columns
+            # # rules that forbid nothing, whoever the public rows are; values that are
+            # asked
+        }
+        self.allowed, self.may = (
+            _ask_rows(self) if self.held else _ask_grid(self)
+            # # over the codes of all columns; (kinds, codes of free columns) which rows
+            # may
+            # be where
+        )
 
-    def kinds(self, rows: Any, n: int) -> np.ndarray: # which rows of the table, how many -> (n,)
+    def kinds(
+        self, rows: Any, n: int
+    ) -> np.ndarray:  # which rows of the table, how many -> (n,)
         "The kind of each row."
         return self.kind[rows] if self.held else np.zeros(n, int)
 
+
 # %% ../nbs/07_constraints.ipynb #c029
-def _options(group: Group, name: str, fixed: Mapping, points: int) -> tuple: # (n, P) values and codes, with n = 1 if they are the same for all rows; how many of the P are copies
-    "What a free column can be: copies of fixed values of its kind that lie within its bins, and its points."
-    corners, values, codes = _corners(group.lens.columns[name], group.lens.shape[group.lens.index(name)], points), [], []
+def _options(
+    group: Group, name: str, fixed: Mapping, points: int
+) -> tuple:  # (n, P) values and codes, with n = 1 if they are the same for all rows; how many of the P are copies
+    """What a free column can be: copies of fixed values of its kind that lie within its
+    bins, and its points."""
+    corners, values, codes = (
+        _corners(
+            group.lens.columns[name], group.lens.shape[group.lens.index(name)], points
+        ),
+        [],
+        [],
+    )
     known = corners[~_unknown(corners[:, 0])]
     for v in fixed.values():
-        if known.shape[1] == 1 or v.dtype.kind not in {"i": "iuf", "f": "iuf", "M": "M"}.get(known.dtype.kind, ""): continue
-        copy = np.where(_unknown(v), known[0, 0], np.clip(v, known[0, 0], known[-1, -1])).astype(known.dtype)
-        values.append(copy[:, None]); codes.append(np.searchsorted(known[:, 0], copy, side="right")[:, None] - 1)
-    each, n = np.repeat(np.arange(len(corners)), corners.shape[1])[None], len(values[0]) if values else 1
-    return np.concatenate([*values, np.broadcast_to(corners.reshape(1, -1), (n, corners.size))], 1), np.concatenate([*codes, np.broadcast_to(each, (n, each.size))], 1), len(codes)
+        if known.shape[1] == 1 or v.dtype.kind not in {
+            "i": "iuf",
+            "f": "iuf",
+            "M": "M",
+        }.get(known.dtype.kind, ""):
+            continue
+        copy = np.where(
+            _unknown(v), known[0, 0], np.clip(v, known[0, 0], known[-1, -1])
+        ).astype(known.dtype)
+        values.append(copy[:, None])
+        codes.append(np.searchsorted(known[:, 0], copy, side="right")[:, None] - 1)
+    each, n = (
+        np.repeat(np.arange(len(corners)), corners.shape[1])[None],
+        len(values[0]) if values else 1,
+    )
+    return (
+        np.concatenate(
+            [*values, np.broadcast_to(corners.reshape(1, -1), (n, corners.size))], 1
+        ),
+        np.concatenate([*codes, np.broadcast_to(each, (n, each.size))], 1),
+        len(codes),
+    )
 
-def _holds(rule: Rule, free: Sequence, values: dict, cells: dict) -> np.ndarray: # column -> (b or 1, P) values and codes; free columns with P points, the others with one -> (b or 1, P, ...)
+
+def _holds(
+    rule: Rule, free: Sequence, values: dict, cells: dict
+) -> np.ndarray:  # column -> (b or 1, P) values and codes; free columns with P points, the others with one -> (b or 1, P, ...)
     "Where a rule holds, over the rows and the points of its free columns."
     mine = [n for n in free if n in rule.columns]
-    spread = lambda a, n: a.reshape([len(a), *(a.shape[1] if n == x else 1 for x in mine)])
+
+    def spread(a, n):
+        return a.reshape([len(a), *(a.shape[1] if n == x else 1 for x in mine)])
+
     flat = np.broadcast_arrays(*(spread(values[n], n) for n in rule.columns))
     out = obeys(rule, [v.ravel() for v in flat]).reshape(flat[0].shape)
-    if rule.straddle == "forbid" and mine:                                              # a cell with a point at which it does not hold is out
+    if (
+        rule.straddle == "forbid" and mine
+    ):  # a cell with a point at which it does not hold is out
         size = [int(cells[n].max()) + 1 for n in mine]
-        cell = np.broadcast_to(np.ravel_multi_index(np.broadcast_arrays(*(spread(cells[n], n) for n in mine)), size), out.shape).reshape(len(out), -1)
-        bad = np.zeros((len(out), int(np.prod(size))), bool); bad[np.nonzero(~out.reshape(len(out), -1))[0], cell[~out.reshape(len(out), -1)]] = True
+        cell = np.broadcast_to(
+            np.ravel_multi_index(
+                np.broadcast_arrays(*(spread(cells[n], n) for n in mine)), size
+            ),
+            out.shape,
+        ).reshape(len(out), -1)
+        bad = np.zeros((len(out), int(np.prod(size))), bool)
+        bad[
+            np.nonzero(~out.reshape(len(out), -1))[0], cell[~out.reshape(len(out), -1)]
+        ] = True
         out = ~np.take_along_axis(bad, cell, 1).reshape(out.shape)
-    return out.reshape([len(out), *(out.shape[1 + mine.index(n)] if n in mine else 1 for n in free)])
+    return out.reshape(
+        [len(out), *(out.shape[1 + mine.index(n)] if n in mine else 1 for n in free)]
+    )
+
 
 # %% ../nbs/07_constraints.ipynb #c029b
-def _order(group: Group, sizes: Mapping) -> tuple: # column -> number of points; -> columns, how large the largest table becomes
+def _order(
+    group: Group, sizes: Mapping
+) -> (
+    tuple
+):  # column -> number of points; -> columns, how large the largest table becomes
     "In which order the free columns are narrowed from points to cells."
-    scopes, size, order, largest = [{n for n in r.columns if n in group.free} for r in group.rules], dict(sizes), [], 1.
-    join = lambda n: set().union(*(s for s in scopes if n in s))
-    cost = lambda n: float(np.prod([float(size[x]) for x in join(n)]))
+    scopes, size, order, largest = (
+        [{n for n in r.columns if n in group.free} for r in group.rules],
+        dict(sizes),
+        [],
+        1.0,
+    )
+
+    def join(n):
+        return set().union(*(s for s in scopes if n in s))
+
+    def cost(n):
+        return float(np.prod([float(size[x]) for x in join(n)]))
+
     while left := [n for n in group.free if n not in order]:
         n = min(left, key=cost)
-        largest, scopes = max(largest, cost(n)), [s for s in scopes if n not in s] + [join(n)]
-        size[n] = len(group.corners[n]); order.append(n)
+        largest, scopes = (
+            max(largest, cost(n)),
+            [s for s in scopes if n not in s] + [join(n)],
+        )
+        size[n] = len(group.corners[n])
+        order.append(n)
     return order, max(largest, float(np.prod([float(size[n]) for n in group.free])))
 
-def _points(group: Group, fixed: Mapping, points: int) -> tuple: # as `_order`
+
+def _points(group: Group, fixed: Mapping, points: int) -> tuple:  # as `_order`
     "The order, and the size of the largest table, with so many values of a bin."
-    return _order(group, {x: _options(group, x, {n: v[:1] for n, v in fixed.items()}, points)[0].shape[1] for x in group.free})
+    return _order(
+        group,
+        {
+            x: _options(group, x, {n: v[:1] for n, v in fixed.items()}, points)[
+                0
+            ].shape[1]
+            for x in group.free
+        },
+    )
+
 
 # %% ../nbs/07_constraints.ipynb #c029bn
-def _to_cells(group: Group, count: np.ndarray, name: str, code: np.ndarray, copies: int) -> np.ndarray: # (b, P, ...), one axis for each free column; (b or 1, P) codes
+def _to_cells(
+    group: Group, count: np.ndarray, name: str, code: np.ndarray, copies: int
+) -> np.ndarray:  # (b, P, ...), one axis for each free column; (b or 1, P) codes
     "A table over the points of a column, as one over its cells."
-    axis, k, rows = 1 + group.free.index(name), len(group.corners[name]), np.arange(len(count))
+    axis, k, rows = (
+        1 + group.free.index(name),
+        len(group.corners[name]),
+        np.arange(len(count)),
+    )
     body = np.moveaxis(count, axis, 1)
     out = body[:, copies:].reshape(len(count), k, -1, *body.shape[2:])
-    out = np.minimum(out.sum(2, dtype=np.uint16), 2).astype(np.uint8) if _real_numbers(group, name) else out.max(2)
-    for c in range(copies): at = np.broadcast_to(code[:, c], len(count)); out[rows, at] = np.minimum(out[rows, at] + body[:, c], 2)
+    out = (
+        np.minimum(out.sum(2, dtype=np.uint16), 2).astype(np.uint8)
+        if _real_numbers(group, name)
+        else out.max(2)
+    )
+    for c in range(copies):
+        at = np.broadcast_to(code[:, c], len(count))
+        out[rows, at] = np.minimum(out[rows, at] + body[:, c], 2)
     return np.moveaxis(out, 1, axis)
 
-def _join(tables: list) -> Any: # 0, 1 or more good points
+
+def _join(tables: list) -> Any:  # 0, 1 or more good points
     "Several tables in one."
     return functools.reduce(lambda a, b: np.minimum(a * b, 2), tables)
 
-def _asked(group: Group, fixed: Mapping, n: int, points: int): # public column -> (n,) values
-    "Parts of the rows, with how many points of each cell are good for them: 0, 1 or more, (b, codes of free columns)."
+
+def _asked(
+    group: Group, fixed: Mapping, n: int, points: int
+):  # public column -> (n,) values
+    """Parts of the rows, with how many points of each cell are good for them: 0, 1 or
+    more, (b, codes of free columns)."""
     order, largest = _points(group, fixed, points)
     step = max(int(2e7 / largest), 1)
     for first in range(0, n, step):
         part = slice(first, min(first + step, n))
         some = {x: v[part] for x, v in fixed.items()}
-        both = {x: _options(group, x, some, points) for x in group.free} | {x: (v[:, None], None, 0) for x, v in some.items()}
+        both = {x: _options(group, x, some, points) for x in group.free} | {
+            x: (v[:, None], None, 0) for x, v in some.items()
+        }
         values, cells, copies = ({x: o[k] for x, o in both.items()} for k in range(3))
-        tables = [({x for x in r.columns if x in group.free}, _holds(r, group.free, values, cells).astype(np.uint8)) for r in group.rules]
-        if not fixed: group.idle = [r for r, (_, t) in zip(group.rules, tables) if t.all()]
+        tables = [
+            (
+                {x for x in r.columns if x in group.free},
+                _holds(r, group.free, values, cells).astype(np.uint8),
+            )
+            for r in group.rules
+        ]
+        if not fixed:
+            group.idle = [r for r, (_, t) in zip(group.rules, tables) if t.all()]
         b = part.stop - first
         for x in order:
-            joined, wide = _join([t for s, t in tables if x in s]), set().union(*(s for s, _ in tables if x in s))
-            if copies[x] and len(joined) < b: joined = np.repeat(joined, b, 0)
-            tables = [(s, t) for s, t in tables if x not in s] + [(wide, _to_cells(group, joined, x, cells[x], copies[x]))]
-        yield part, np.broadcast_to(_join([t for _, t in tables]), (b, *(len(group.corners[x]) for x in group.free)))
+            joined, wide = (
+                _join([t for s, t in tables if x in s]),
+                set().union(*(s for s, _ in tables if x in s)),
+            )
+            if copies[x] and len(joined) < b:
+                joined = np.repeat(joined, b, 0)
+            tables = [(s, t) for s, t in tables if x not in s] + [
+                (wide, _to_cells(group, joined, x, cells[x], copies[x]))
+            ]
+        yield (
+            part,
+            np.broadcast_to(
+                _join([t for _, t in tables]),
+                (b, *(len(group.corners[x]) for x in group.free)),
+            ),
+        )
+
 
 # %% ../nbs/07_constraints.ipynb #s0161
 def _real_numbers(group: Group, name: str) -> bool:
-    "Whether a column's bins hold real numbers, of which a single one is next to nothing."
-    return group.corners[name].shape[1] > 1 and group.corners[name].dtype.kind == "f" and not getattr(group.lens.columns[name], "_whole", False)
+    """Whether a column's bins hold real numbers, of which a single one is next to
+    nothing."""
+    return (
+        group.corners[name].shape[1] > 1
+        and group.corners[name].dtype.kind == "f"
+        and not getattr(group.lens.columns[name], "_whole", False)
+    )
 
-def _ask_grid(group: Group) -> tuple: # boolean over the codes of all columns, and the same for one kind of rows
+
+def _ask_grid(
+    group: Group,
+) -> tuple:  # boolean over the codes of all columns, and the same for one kind of rows
     "What rules allow when no column is public."
-    cells, d = np.prod([float(len(c)) for c in group.corners.values()]), len(group.columns)
-    if cells > 2e7: raise ValueError(f"the rules on {', '.join(group.columns)} hang together and have {cells:.1g} combinations of codes, above the limit of 2e+07: give each of these columns about {int(2e7**(1 / d))} bins, or drop a rule that ties them together.")
+    cells, d = (
+        np.prod([float(len(c)) for c in group.corners.values()]),
+        len(group.columns),
+    )
+    if cells > 2e7:
+        raise ValueError(
+            f"the rules on {', '.join(group.columns)} hang together and have "
+            f"{cells:.1g} combinations of codes, above the limit of 2e+07: give each "
+            f"of these columns about {int(2e7 ** (1 / d))} bins, or drop a rule that "
+            "ties them together."
+        )
     for points in (65, 17, 5, 3):
         group.points, largest = points, _points(group, {}, points)[1]
-        if largest <= 5e7: break
-    if largest > 4e8: raise ValueError(f"the rules on {', '.join(group.columns)} have {largest:.1g} points to ask at once, above the limit of 4e+08: give these columns fewer bins, or write rules that read fewer of them.")
+        if largest <= 5e7:
+            break
+    if largest > 4e8:
+        raise ValueError(
+            f"the rules on {', '.join(group.columns)} have {largest:.1g} points to ask "
+            "at once, above the limit of 4e+08: give these columns fewer bins, or "
+            "write rules that read fewer of them."
+        )
     _, count = next(_asked(group, {}, 1, group.points))
-    allowed = _stout(count[0] > 0, count[0] > 1) if any(_real_numbers(group, n) for n in group.columns) else count[0] > 0
+    allowed = (
+        _stout(count[0] > 0, count[0] > 1)
+        if any(_real_numbers(group, n) for n in group.columns)
+        else count[0] > 0
+    )
     return allowed, allowed[None]
 
+
 # %% ../nbs/07_constraints.ipynb #c019
-def _fewest(items: list, fails: Callable) -> list: # list of items -> whether it cannot be
+def _fewest(
+    items: list, fails: Callable
+) -> list:  # list of items -> whether it cannot be
     "A smallest set of items (by dropping) that still fails."
     for item in list(items):
         rest = [x for x in items if x is not item]
-        if rest and fails(rest): items = rest
+        if rest and fails(rest):
+            items = rest
     return items
+
 
 # %% ../nbs/07_constraints.ipynb #c019b
 def _gather(rules: Sequence, lens: Lens) -> list:
     "Rules in groups that share columns."
     sets: list = []
     for rule in rules:
-        for n in rule.columns: lens.index(n)                           # raises for an unknown column
-        touching = [s for s in sets if any(set(rule.columns) & set(r.columns) for r in s)]
-        sets = [s for s in sets if s not in touching] + [[r for s in touching for r in s] + [rule]]
+        for n in rule.columns:
+            lens.index(n)  # raises for an unknown column
+        touching = [
+            s for s in sets if any(set(rule.columns) & set(r.columns) for r in s)
+        ]
+        sets = [s for s in sets if s not in touching] + [
+            [r for s in touching for r in s] + [rule]
+        ]
     for s in sets:
-        if (key := tuple(map(id, s))) not in lens.judged: lens.judged[key] = Group(s, lens)
+        if (key := tuple(map(id, s))) not in lens.judged:
+            lens.judged[key] = Group(s, lens)
     return [lens.judged[tuple(map(id, s))] for s in sets]
+
 
 def _names_of(rules: Sequence) -> str:
     "Rules in a sentence."
     names = [r.label() for r in rules]
-    return f"the rule {names[0]}" if len(names) == 1 else f"the rules {', '.join(names[:-1])} and {names[-1]}"
+    return (
+        f"the rule {names[0]}"
+        if len(names) == 1
+        else f"the rules {', '.join(names[:-1])} and {names[-1]}"
+    )
+
 
 def _check_rows(group: Group, lens: Lens) -> None:
     "Raise a sentence about public rows that no value of the other columns completes."
-    if not group.held or group.told.all(): return
-    few = _fewest(group.rules, lambda rules: any(g.held and not g.told.all() for g in _gather(rules, lens)))
+    if not group.held or group.told.all():
+        return
+    few = _fewest(
+        group.rules,
+        lambda rules: any(g.held and not g.told.all() for g in _gather(rules, lens)),
+    )
     blamed = [g for g in _gather(few, lens) if g.held and not g.told.all()]
-    held, free = (list(dict.fromkeys(n for g in blamed for n in names(g))) for names in (lambda g: g.held, lambda g: g.free))
-    levels = all(g.corners[n].shape[1] == 1 for g in blamed for n in g.free)                          # all of their values have been asked
-    how = f", whatever {', '.join(free)} is: correct one of them" if free and levels else f" with every value of {', '.join(free)} that was asked: correct one of them, or allow a range where the rule asks for a single value" if free else ": correct one of them"
-    raise RuleError(f"{np.any([~g.told for g in blamed], axis=0).sum()} rows of the public columns {', '.join(held)} break {_names_of(few)}{how}.")
+    held, free = (
+        list(dict.fromkeys(n for g in blamed for n in names(g)))
+        for names in (lambda g: g.held, lambda g: g.free)
+    )
+    levels = all(
+        g.corners[n].shape[1] == 1 for g in blamed for n in g.free
+    )  # all of their values have been asked
+    how = (
+        f", whatever {', '.join(free)} is: correct one of them"
+        if free and levels
+        else (
+            f" with every value of {', '.join(free)} that was asked: correct one of "
+            "them, or allow a range where the rule asks for a single value"
+        )
+        if free
+        else ": correct one of them"
+    )
+    raise RuleError(
+        f"{np.any([~g.told for g in blamed], axis=0).sum()} rows of the public columns "
+        f"{', '.join(held)} break {_names_of(few)}{how}."
+    )
+
 
 def groups_of(rules: Sequence, lens: Lens) -> list:
     "The groups, or a sentence about rules that contradict each other."
     groups = _gather(rules, lens)
     for group in groups:
-        for rule in group.idle: warnings.warn(f"the rule {rule.label()} forbids none of the values of {', '.join(rule.columns)} that were asked: check its predicate, and how it spells its levels.", UserWarning, stacklevel=3)
+        for rule in group.idle:
+            warnings.warn(
+                (
+                    f"the rule {rule.label()} forbids none of the values of "
+                    f"{', '.join(rule.columns)} that were asked: check its predicate, "
+                    "and "
+                    "how it spells its levels."
+                ),
+                UserWarning,
+                stacklevel=3,
+            )
         _check_rows(group, lens)
-        if group.allowed.any(): continue
-        few = _fewest(group.rules, lambda rules: not all(g.allowed.any() for g in _gather(rules, lens)))
+        if group.allowed.any():
+            continue
+        few = _fewest(
+            group.rules,
+            lambda rules: not all(g.allowed.any() for g in _gather(rules, lens)),
+        )
         columns = [n for n in group.columns if any(n in r.columns for r in few)]
-        points = group.points if any(group.corners[n].shape[1] > 1 for n in columns) else 1
-        where, range_ = (f" at the {points} points that were asked in each bin", ", or give a range instead of a single value") if points > 1 else ("", "")
-        if any(r.straddle == "forbid" for r in few): range_ += ", or let straddle='place' put rows into the allowed part of a bin: straddle='forbid' asks for whole bins"
-        if len(few) == 1: raise RuleError(f"{_names_of(few)} allows no combination of {', '.join(columns)}{where}: loosen it{range_}.")
-        raise RuleError(f"{_names_of(few)} leave no allowed combination of {', '.join(columns)}{where}: drop or loosen one of them.")
+        points = (
+            group.points if any(group.corners[n].shape[1] > 1 for n in columns) else 1
+        )
+        where, range_ = (
+            (
+                f" at the {points} points that were asked in each bin",
+                ", or give a range instead of a single value",
+            )
+            if points > 1
+            else ("", "")
+        )
+        if any(r.straddle == "forbid" for r in few):
+            range_ += (
+                ", or let straddle='place' put rows into the allowed part of a bin: "
+                "straddle='forbid' asks for whole bins"
+            )
+        if len(few) == 1:
+            raise RuleError(
+                f"{_names_of(few)} allows no combination of "
+                f"{', '.join(columns)}{where}: loosen it{range_}."
+            )
+        raise RuleError(
+            f"{_names_of(few)} leave no allowed combination of "
+            f"{', '.join(columns)}{where}: drop or loosen one of them."
+        )
     return groups
+
 
 # %% ../nbs/07_constraints.ipynb #c022
 def _narrow(array: np.ndarray, have: tuple, want: tuple, how) -> np.ndarray:
-    "An array over the columns `have`, reduced by `how` to those in `want`, in the order of `want`, with axes of length 1 for the rest."
+    """An array over the columns `have`, reduced by `how` to those in `want`, in the
+    order of `want`, with axes of length 1 for the rest."""
     gone = tuple(a for a, n in enumerate(have) if n not in want)
     array, left = how(array, gone) if gone else array, [n for n in have if n in want]
     array = array.transpose(sorted(range(len(left)), key=lambda a: want.index(left[a])))
-    return array.reshape([array.shape[sorted(left, key=want.index).index(n)] if n in left else 1 for n in want])
+    return array.reshape(
+        [
+            array.shape[sorted(left, key=want.index).index(n)] if n in left else 1
+            for n in want
+        ]
+    )
+
 
 def _fit(table: np.ndarray, mask: np.ndarray, margins: list, rounds: int) -> np.ndarray:
-    "Iterative proportional fitting: margins are arrays with axes of length 1 where they are summed."
+    """Iterative proportional fitting: margins are arrays with axes of length 1 where
+    they are summed."""
     x = np.where(mask, table + 1e-9 / table.size, 0)
-    if not margins: return x / x.sum()
+    if not margins:
+        return x / x.sum()
     for _ in range(rounds):
         for w in margins:
             axes = tuple(a for a, s in enumerate(w.shape) if s == 1)
@@ -307,224 +759,503 @@ def _fit(table: np.ndarray, mask: np.ndarray, margins: list, rounds: int) -> np.
             x = x * np.divide(w, have, out=np.zeros_like(w), where=have > 0)
     return x / x.sum()
 
+
 # %% ../nbs/07_constraints.ipynb #c023
-def impose(tables: dict,          # clique -> probability array
-           schema,                # anything with `names` and `shape`
-           forbidden: dict | None = None, # clique -> boolean array, true where no row may be
-           public: dict | None = None, # clique -> probability array without noise
-           rounds: int = 30,      # of proportional fitting
-           ) -> dict: # clique -> probability array
+def impose(
+    tables: dict,  # clique -> probability array
+    schema,  # anything with `names` and `shape`
+    forbidden: dict | None = None,  # clique -> boolean array, true where no row may be
+    public: dict | None = None,  # clique -> probability array without noise
+    rounds: int = 30,  # of proportional fitting
+) -> dict:  # clique -> probability array
     "Tables with structural zeros and public marginals."
-    if not forbidden and not public: return dict(tables)
+    if not forbidden and not public:
+        return dict(tables)
     forbidden, public = forbidden or {}, public or {}
-    everything, known, keep, add = {**tables, **public}, {n for c in public for n in c}, lambda a, axes: a.any(axes), lambda a, axes: a.sum(axes)
+    everything, known, keep, add = (
+        {**tables, **public},
+        {n for c in public for n in c},
+        lambda a, axes: a.any(axes),
+        lambda a, axes: a.sum(axes),
+    )
     masks, first = {}, {}
     sums: dict[str, dict[bool, list]] = {n: {True: [], False: []} for n in schema.names}
     for clique, t in everything.items():
         masks[clique] = np.ones(t.shape, bool)
         for names, f in forbidden.items():
-            if set(names) & set(clique): masks[clique] &= _narrow(~f, names, clique, keep)
-        first[clique] = _fit(t, masks[clique], [_narrow(p, names, clique, add) for names, p in public.items() if set(names) & set(clique)], rounds)
-        for n in clique: sums[n][bool(known & set(clique))].append(_narrow(first[clique], clique, (n,), add))
-    agreed = {n: np.mean(s[True] or s[False], 0) for n, s in sums.items() if s[True] or s[False]}
+            if set(names) & set(clique):
+                masks[clique] &= _narrow(~f, names, clique, keep)
+        first[clique] = _fit(
+            t,
+            masks[clique],
+            [
+                _narrow(p, names, clique, add)
+                for names, p in public.items()
+                if set(names) & set(clique)
+            ],
+            rounds,
+        )
+        for n in clique:
+            sums[n][bool(known & set(clique))].append(
+                _narrow(first[clique], clique, (n,), add)
+            )
+    agreed = {
+        n: np.mean(s[True] or s[False], 0)
+        for n, s in sums.items()
+        if s[True] or s[False]
+    }
     for names, f in forbidden.items():
-        for n in set(names) & set(agreed): agreed[n] = agreed[n] * _narrow(~f, names, (n,), keep)
+        for n in set(names) & set(agreed):
+            agreed[n] = agreed[n] * _narrow(~f, names, (n,), keep)
+
     def margins(clique):
-        lines = [(agreed[n] / agreed[n].sum()).reshape([-1 if n == c else 1 for c in clique]) for n in clique if n not in known]
-        return lines + [_narrow(t, names, clique, add) for names, t in public.items() if set(names) & set(clique)]
-    return {c: public[c] if c in public else _fit(t, masks[c], margins(c), rounds) for c, t in first.items()}
+        lines = [
+            (agreed[n] / agreed[n].sum()).reshape([-1 if n == c else 1 for c in clique])
+            for n in clique
+            if n not in known
+        ]
+        return lines + [
+            _narrow(t, names, clique, add)
+            for names, t in public.items()
+            if set(names) & set(clique)
+        ]
+
+    return {
+        c: public[c] if c in public else _fit(t, masks[c], margins(c), rounds)
+        for c, t in first.items()
+    }
+
 
 # %% ../nbs/07_constraints.ipynb #c026
-def repair(codes: np.ndarray,        # (m, d) integer codes, left unchanged
-           groups: Sequence,         # of rules, from `groups_of`
-           embedding: Embedding,     # places of the levels
-           held: Sequence = (),      # names of columns that keep their codes
-           seed=None,                # int, numpy Generator or None
-           rows: Any = slice(None),  # which rows of the table these are, for public columns
-           ) -> np.ndarray: # (m, d) codes, all allowed
+def repair(
+    codes: np.ndarray,  # (m, d) integer codes, left unchanged
+    groups: Sequence,  # of rules, from `groups_of`
+    embedding: Embedding,  # places of the levels
+    held: Sequence = (),  # names of columns that keep their codes
+    seed=None,  # int, numpy Generator or None
+    rows: Any = slice(None),  # which rows of the table these are, for public columns
+) -> np.ndarray:  # (m, d) codes, all allowed
     "Every forbidden row at the nearest combination that it may take."
     codes, rng = np.array(codes, np.int32), np.random.default_rng(seed)
     for group in groups:
         js, kind = embedding.index(group.free), group.kinds(rows, len(codes))
         bad = np.flatnonzero(~group.may[(kind, *codes[:, js].T)])
-        weight = [1e3 if n in held else 1. for n in group.free]
-        place = lambda cells: np.concatenate([w * embedding.centres[j][cells[:, a]] for a, (j, w) in enumerate(zip(js, weight))], axis=1).astype(np.float64)
+        weight = [1e3 if n in held else 1.0 for n in group.free]
+
+        def place(cells):
+            return np.concatenate(
+                [
+                    w * embedding.centres[j][cells[:, a]]
+                    for a, (j, w) in enumerate(zip(js, weight))
+                ],
+                axis=1,
+            ).astype(np.float64)
+
         for k in np.unique(kind[bad]):
             mine, targets = bad[kind[bad] == k], np.argwhere(group.may[k])
             cells, which = np.unique(codes[mine][:, js], axis=0, return_inverse=True)
             tree, at = cKDTree(place(targets)), place(cells)
-            near = tree.query_ball_point(at, np.sqrt(tree.query(at)[0]**2 + 1e-9))                  # all that are as near as the nearest
+            near = tree.query_ball_point(
+                at, np.sqrt(tree.query(at)[0] ** 2 + 1e-9)
+            )  # all that are as near as the nearest
             for i, ties in enumerate(near):
                 some = mine[which.ravel() == i]
                 codes[np.ix_(some, js)] = targets[rng.choice(np.sort(ties), len(some))]
     return codes
 
+
 # %% ../nbs/07_constraints.ipynb #c029c
-def _find_cells(group: Group, rows: Mapping, n: int) -> np.ndarray: # public column -> (n,) values that differ -> (n, codes of free columns) boolean
-    "Which cells each row may take; rows for which none is found are asked at more points."
+def _find_cells(
+    group: Group, rows: Mapping, n: int
+) -> (
+    np.ndarray
+):  # public column -> (n,) values that differ -> (n, codes of free columns) boolean
+    """Which cells each row may take; rows for which none is found are asked at more
+    points."""
     may = np.zeros((n, *(len(group.corners[x]) for x in group.free)), bool)
     left, spread = np.arange(n), tuple(range(1, may.ndim))
     for points in (p for p in (3, 5, 17, 65, 257, 1025) if p >= group.points):
         some = {x: v[left] for x, v in rows.items()}
-        if points > group.points and len(left) * _points(group, some, points)[1] > 1e8: break
+        if points > group.points and len(left) * _points(group, some, points)[1] > 1e8:
+            break
         for part, count in _asked(group, some, len(left), points):
-            more = (count > 1) if any(_real_numbers(group, x) for x in group.free) else count > 0
+            more = (
+                (count > 1)
+                if any(_real_numbers(group, x) for x in group.free)
+                else count > 0
+            )
             may[left[part]] = np.where(more.any(spread, keepdims=True), more, count > 0)
         left = left[~may[left].any(spread)]
-        if not len(left) or not group.free: break
+        if not len(left) or not group.free:
+            break
     return may
 
-def _by_bins(group: Group) -> np.ndarray: # (codes of held columns, codes of free ones) boolean
+
+def _by_bins(
+    group: Group,
+) -> np.ndarray:  # (codes of held columns, codes of free ones) boolean
     "What suits some value of the public bins."
-    lens = copy.copy(group.lens); lens.public, lens.judged = {}, {}
-    allowed = Group(group.rules, lens).allowed.transpose([group.columns.index(n) for n in (*group.held, *group.free)])
-    out = allowed.reshape(int(np.prod(allowed.shape[:len(group.held)])), -1)
+    lens = copy.copy(group.lens)
+    lens.public, lens.judged = {}, {}
+    allowed = Group(group.rules, lens).allowed.transpose(
+        [group.columns.index(n) for n in (*group.held, *group.free)]
+    )
+    out = allowed.reshape(int(np.prod(allowed.shape[: len(group.held)])), -1)
     return out | ~out.any(1, keepdims=True)
 
+
 # %% ../nbs/07_constraints.ipynb #c029cn
-def _ask_rows(group: Group, most: float = 2e8) -> tuple: # most: questions
-    "What rules allow when some columns are public; sets the kind of each row, and whether it can be completed."
-    public, shape, size = group.lens.public, [len(group.corners[n]) for n in group.free], [len(group.corners[n]) for n in group.held]
-    tell = [np.unique(v, return_inverse=True)[1].ravel() if hasattr(group.lens.columns[n], "low") else code for n, (v, code) in ((n, public[n]) for n in group.held)]
-    _, first, which = np.unique(np.stack(tell, 1), axis=0, return_index=True, return_inverse=True)                          # rows that differ
-    rows, home, which = {n: public[n][0][first] for n in group.held}, np.ravel_multi_index([public[n][1][first] for n in group.held], size), which.ravel()
+def _ask_rows(group: Group, most: float = 2e8) -> tuple:  # most: questions
+    """What rules allow when some columns are public; sets the kind of each row, and
+    whether it can be completed."""
+    public, shape, size = (
+        group.lens.public,
+        [len(group.corners[n]) for n in group.free],
+        [len(group.corners[n]) for n in group.held],
+    )
+    tell = [
+        np.unique(v, return_inverse=True)[1].ravel()
+        if hasattr(group.lens.columns[n], "low")
+        else code
+        for n, (v, code) in ((n, public[n]) for n in group.held)
+    ]
+    _, first, which = np.unique(
+        np.stack(tell, 1), axis=0, return_index=True, return_inverse=True
+    )  # rows that differ
+    rows, home, which = (
+        {n: public[n][0][first] for n in group.held},
+        np.ravel_multi_index([public[n][1][first] for n in group.held], size),
+        which.ravel(),
+    )
     for points in (65, 17, 5, 3):
         group.points, asks = points, len(first) * _points(group, rows, points)[1]
-        if asks <= 2e7: break
+        if asks <= 2e7:
+            break
     if asks > most:
         bins, kind = np.unique(home, return_inverse=True)
         may: Any = _by_bins(group)[bins].reshape(-1, *shape)
-        group.told = np.all([Group([r], group.lens).told for r in group.rules if set(r.columns) & set(group.held)], axis=0) if len(group.rules) > 1 else np.ones(len(which), bool)
+        group.told = (
+            np.all(
+                [
+                    Group([r], group.lens).told
+                    for r in group.rules
+                    if set(r.columns) & set(group.held)
+                ],
+                axis=0,
+            )
+            if len(group.rules) > 1
+            else np.ones(len(which), bool)
+        )
     else:
-        found: Any = _find_cells(group, rows, len(first)); seen: dict = {}
+        found: Any = _find_cells(group, rows, len(first))
+        seen: dict = {}
         group.told = found.reshape(len(first), -1).any(1)[which]
-        kind = np.array([seen.setdefault(bytes(bits), (len(seen), i))[0] for i, bits in enumerate(np.packbits(found.reshape(len(first), -1), axis=1))])
+        kind = np.array(
+            [
+                seen.setdefault(bytes(bits), (len(seen), i))[0]
+                for i, bits in enumerate(
+                    np.packbits(found.reshape(len(first), -1), axis=1)
+                )
+            ]
+        )
         may = found[[i for _, i in seen.values()]]
     group.kind, left = kind[which], np.zeros((int(np.prod(size)), *shape), bool)
-    for h, k in np.unique(np.c_[home, kind], axis=0): left[h] |= may[k]
+    for h, k in np.unique(np.c_[home, kind], axis=0):
+        left[h] |= may[k]
     allowed: Any = left.reshape(*size, *shape)
-    return allowed.transpose([(*group.held, *group.free).index(n) for n in group.columns]), may
+    return allowed.transpose(
+        [(*group.held, *group.free).index(n) for n in group.columns]
+    ), may
+
 
 # %% ../nbs/07_constraints.ipynb #c030c
-def _solve(group: Group, values: dict, rng) -> tuple: # column -> (n or 1, P) points, of public columns one; -> (n,) whether there is a good point, column -> (n,) which
+def _solve(
+    group: Group, values: dict, rng
+) -> tuple:  # column -> (n or 1, P) points, of public columns one; -> (n,) whether there is a good point, column -> (n,) which
     "One good point for each row, drawn column by column."
-    n, order = max(map(len, values.values())), _order(group, {x: values[x].shape[1] for x in group.free})[0]
-    tables: list = [({x for x in r.columns if x in group.free}, _holds(replace(r, straddle="place"), group.free, values, {})) for r in group.rules]
-    joined: list = []; pick: dict = {}
+    n, order = (
+        max(map(len, values.values())),
+        _order(group, {x: values[x].shape[1] for x in group.free})[0],
+    )
+    tables: list = [
+        (
+            {x for x in r.columns if x in group.free},
+            _holds(replace(r, straddle="place"), group.free, values, {}),
+        )
+        for r in group.rules
+    ]
+    joined: list = []
+    pick: dict = {}
     axis = {x: 1 + a for a, x in enumerate(group.free)}
     for x in order:
-        joined.append(functools.reduce(np.logical_and, [t for s, t in tables if x in s]))
+        joined.append(
+            functools.reduce(np.logical_and, [t for s, t in tables if x in s])
+        )
         wide = set().union(*(s for s, _ in tables if x in s)) - {x}
-        tables = [(s, t) for s, t in tables if x not in s] + [(wide, joined[-1].any(axis[x], keepdims=True))]
-    found = np.broadcast_to(functools.reduce(np.logical_and, [t for _, t in tables]).reshape(-1), n)
+        tables = [(s, t) for s, t in tables if x not in s] + [
+            (wide, joined[-1].any(axis[x], keepdims=True))
+        ]
+    found = np.broadcast_to(
+        functools.reduce(np.logical_and, [t for _, t in tables]).reshape(-1), n
+    )
     for x, table in zip(reversed(order), reversed(joined)):
-        at = [np.arange(n) if len(table) > 1 else np.zeros(n, int), *(pick[y] if y in pick and table.shape[axis[y]] > 1 else np.zeros(n, int) for y in group.free)]
-        line = np.moveaxis(table, axis[x], -1)[tuple(i for a, i in enumerate(at) if a != axis[x])]                    # (n, P)
+        at = [
+            np.arange(n) if len(table) > 1 else np.zeros(n, int),
+            *(
+                pick[y] if y in pick and table.shape[axis[y]] > 1 else np.zeros(n, int)
+                for y in group.free
+            ),
+        ]
+        line = np.moveaxis(table, axis[x], -1)[
+            tuple(i for a, i in enumerate(at) if a != axis[x])
+        ]  # (n, P)
         pick[x] = (line * rng.random(line.shape)).argmax(1)
     return found, pick
 
+
 # %% ../nbs/07_constraints.ipynb #c030cn
-def witnesses(group: Group,
-              fixed: Mapping,  # public column -> (n,) values
-              own: np.ndarray, # (n, free columns) codes, which are kept if possible
-              seed=0,          # int, numpy Generator or None
-              ) -> tuple: # free column -> (n,) values, (n, free columns) codes, (n,) whether found
-    "Values and codes of a group's other columns such that every row obeys: in the row's own cells, or in others."
-    rng, codes, found = np.random.default_rng(seed), np.array(own), np.zeros(len(own), bool)
+def witnesses(
+    group: Group,
+    fixed: Mapping,  # public column -> (n,) values
+    own: np.ndarray,  # (n, free columns) codes, which are kept if possible
+    seed=0,  # int, numpy Generator or None
+) -> tuple:  # free column -> (n,) values, (n, free columns) codes, (n,) whether found
+    """Values and codes of a group's other columns such that every row obeys: in the
+    row's own cells, or in others."""
+    rng, codes, found = (
+        np.random.default_rng(seed),
+        np.array(own),
+        np.zeros(len(own), bool),
+    )
     values: dict = {x: group.corners[x][own[:, a], 0] for a, x in enumerate(group.free)}
-    for points, near in ((65, True), (1025, True), (group.points, False), (1025, False)):
+    for points, near in (
+        (65, True),
+        (1025, True),
+        (group.points, False),
+        (1025, False),
+    ):
         left, options = np.flatnonzero(~found), {}
-        if not len(left): break
+        if not len(left):
+            break
         for a, x in enumerate(group.free):
-            v, code, copies = _options(group, x, {m: f[left] for m, f in fixed.items()}, points)
-            if near:                                                                                        # the points of the own cell, and copies that lie in it
-                e, first = (v.shape[1] - copies) // len(group.corners[x]), v[np.arange(len(left)) if len(v) > 1 else 0]
+            v, code, copies = _options(
+                group, x, {m: f[left] for m, f in fixed.items()}, points
+            )
+            if near:  # the points of the own cell, and copies that lie in it
+                e, first = (
+                    (v.shape[1] - copies) // len(group.corners[x]),
+                    v[np.arange(len(left)) if len(v) > 1 else 0],
+                )
                 at = copies + own[left, a][:, None] * e + np.arange(e)
-                inside = np.take_along_axis(np.broadcast_to(first, (len(left), v.shape[1])), at, 1)
-                v, code = np.concatenate([inside, np.where(code[:, :copies] == own[left, a][:, None], v[:, :copies], inside[:, :1])], 1), np.broadcast_to(own[left, a][:, None], (len(left), e + copies))
+                inside = np.take_along_axis(
+                    np.broadcast_to(first, (len(left), v.shape[1])), at, 1
+                )
+                v, code = (
+                    np.concatenate(
+                        [
+                            inside,
+                            np.where(
+                                code[:, :copies] == own[left, a][:, None],
+                                v[:, :copies],
+                                inside[:, :1],
+                            ),
+                        ],
+                        1,
+                    ),
+                    np.broadcast_to(own[left, a][:, None], (len(left), e + copies)),
+                )
             options[x] = v, code
         largest = _order(group, {x: v.shape[1] for x, (v, _) in options.items()})[1]
-        if largest > 2e7 and (points > group.points or len(left) * largest > 1e9): continue
+        if largest > 2e7 and (points > group.points or len(left) * largest > 1e9):
+            continue
         step = max(int(2e7 / largest), 1)
         for rows in np.split(np.arange(len(left)), range(step, len(left), step)):
-            cut = lambda t: t[rows] if len(t) > 1 or len(left) == 1 else t
-            good, pick = _solve(group, {x: cut(v) for x, (v, _) in options.items()} | {m: f[left[rows]][:, None] for m, f in fixed.items()}, rng)
-            good = np.broadcast_to(good, len(rows)); done, here = left[rows[good]], np.arange(len(rows))[good]
+
+            def cut(t):
+                return t[rows] if len(t) > 1 or len(left) == 1 else t
+
+            good, pick = _solve(
+                group,
+                {x: cut(v) for x, (v, _) in options.items()}
+                | {m: f[left[rows]][:, None] for m, f in fixed.items()},
+                rng,
+            )
+            good = np.broadcast_to(good, len(rows))
+            done, here = left[rows[good]], np.arange(len(rows))[good]
             for a, x in enumerate(group.free):
-                v, code = (cut(t) for t in options[x]); p = np.broadcast_to(pick[x], len(rows))[good]; row = here if len(v) > 1 else 0
-                values[x][done], codes[done, a] = v[row, p], code[here if len(code) > 1 else 0, p]
+                v, code = (cut(t) for t in options[x])
+                p = np.broadcast_to(pick[x], len(rows))[good]
+                row = here if len(v) > 1 else 0
+                values[x][done], codes[done, a] = (
+                    v[row, p],
+                    code[here if len(code) > 1 else 0, p],
+                )
             found[done] = True
     return values, codes, found
 
+
 # %% ../nbs/07_constraints.ipynb #c031
-def _retry(values: dict, codes: np.ndarray, bad: np.ndarray, group: Group, lens: Lens, seed: int = 0) -> None:
+def _retry(
+    values: dict,
+    codes: np.ndarray,
+    bad: np.ndarray,
+    group: Group,
+    lens: Lens,
+    seed: int = 0,
+) -> None:
     "Rows that no draw has put right, at a witness, in place."
     js = lens.embedding.index(group.free)
-    new, codes[np.ix_(bad, js)], found = witnesses(group, {n: values[n][bad] for n in group.held}, codes[np.ix_(bad, js)], seed)
-    if not found.all(): raise RuleError(f"{(~found).sum()} rows could not be placed so that {' and '.join(r.label() for r in group.rules)} hold: use straddle='forbid'.")
-    for n in new: values[n][bad] = new[n]
+    new, codes[np.ix_(bad, js)], found = witnesses(
+        group, {n: values[n][bad] for n in group.held}, codes[np.ix_(bad, js)], seed
+    )
+    if not found.all():
+        raise RuleError(
+            f"{(~found).sum()} rows could not be placed so that "
+            f"{' and '.join(r.label() for r in group.rules)} hold: use "
+            "straddle='forbid'."
+        )
+    for n in new:
+        values[n][bad] = new[n]
+
 
 # %% ../nbs/07_constraints.ipynb #s0310
-def place_rows(codes: np.ndarray, # (m, d) codes, all allowed; rows of public values that fit in no point of their cells are changed in place
-               groups: Sequence,  # of rules, from `groups_of`
-               lens: Lens,        # what is known of the columns
-               draw: Callable,    # (codes of the group's columns, names, round) -> one array of values for each name
-               fixed: Mapping = {}, # column name -> (m,) values that are public and stay
-               rounds: int = 20,  # of drawing again, before the rest go to their witness
-               ) -> dict: # column name -> (m,) values that obey, for the binned columns of the rules
+def place_rows(
+    # (m, d) codes, all allowed; rows of public values that fit in no point of their
+    # cells are changed in place
+    codes: np.ndarray,
+    groups: Sequence,  # of rules, from `groups_of`
+    lens: Lens,  # what is known of the columns
+    # (codes of the group's columns, names, round) -> one array of values for each name
+    draw: Callable,
+    fixed: Mapping = {},  # column name -> (m,) values that are public and stay
+    rounds: int = 20,  # of drawing again, before the rest go to their witness
+) -> dict:  # column name -> (m,) values that obey, for the binned columns of the rules
     "Values inside the bins such that every row obeys every rule."
     out = {}
     for group in groups:
-        if all(c.shape[1] == 1 for c in group.corners.values()): continue
+        if all(c.shape[1] == 1 for c in group.corners.values()):
+            continue
         mine = codes[:, lens.embedding.index(group.columns)]
-        values = dict(zip(group.columns, map(np.array, draw(mine, group.columns, 0)))) | {n: v for n, v in fixed.items() if n in group.columns}
-        good = lambda rows: np.all([obeys(rule, [values[n][rows] for n in rule.columns]) for rule in group.rules], axis=0)
+        values = dict(
+            zip(group.columns, map(np.array, draw(mine, group.columns, 0)))
+        ) | {n: v for n, v in fixed.items() if n in group.columns}
+
+        def good(rows):
+            return np.all(
+                [
+                    obeys(rule, [values[n][rows] for n in rule.columns])
+                    for rule in group.rules
+                ],
+                axis=0,
+            )
+
         bad = np.flatnonzero(~good(slice(None)))
         for r in range(1, rounds + 1):
-            if not len(bad): break
+            if not len(bad):
+                break
             for n, v in zip(group.columns, draw(mine[bad], group.columns, r)):
-                if n not in fixed: values[n][bad] = v
+                if n not in fixed:
+                    values[n][bad] = v
             bad = bad[~good(bad)]
-        if len(bad): _retry(values, codes, bad, group, lens)
+        if len(bad):
+            _retry(values, codes, bad, group, lens)
         out.update({n: v for n, v in values.items() if group.corners[n].shape[1] > 1})
     return out
+
 
 # %% ../nbs/07_constraints.ipynb #c035
 @dataclass(frozen=True, eq=False)
 class PublicMarginal:
     "A marginal that is public, and that the synthetic table must have."
-    columns: Sequence # names of its columns
-    table: Any        # numbers that are not negative: an array over the codes, or a dict, Series or crosstab from level (or tuple of levels)
-    name: str = ""    # for messages
-    others: bool = False # whether it is about other people than those of the private table
 
-    def __post_init__(self): object.__setattr__(self, "columns", (self.columns,) if isinstance(self.columns, str) else tuple(self.columns))
-    def label(self) -> str: return repr(self.name or f"of {', '.join(self.columns)}")
+    columns: Sequence  # names of its columns
+    # numbers that are not negative: an array over the codes, or a dict, Series or
+    # crosstab from level (or tuple of levels)
+    table: Any
+    name: str = ""  # for messages
+    others: bool = (
+        False  # whether it is about other people than those of the private table
+    )
 
-    def shares(self, lens: Lens) -> tuple: # clique in the order of the schema, array that sums to 1
+    def __post_init__(self):
+        object.__setattr__(
+            self,
+            "columns",
+            (self.columns,) if isinstance(self.columns, str) else tuple(self.columns),
+        )
+
+    def label(self) -> str:
+        return repr(self.name or f"of {', '.join(self.columns)}")
+
+    def shares(
+        self, lens: Lens
+    ) -> tuple:  # clique in the order of the schema, array that sums to 1
         "The marginal as probabilities."
         shape = tuple(lens.shape[lens.index(n)] for n in self.columns)
-        table = _by_level(self, lens, shape) if hasattr(self.table, "items") else np.asarray(self.table, float)
-        if table.shape != shape: raise ValueError(f"the public marginal {self.label()} has shape {table.shape}, but its columns have {shape} codes: give one number for each.")
-        if not np.isfinite(table).all() or table.min() < 0 or table.sum() <= 0: raise ValueError(f"the public marginal {self.label()} must hold finite numbers, none negative and not all zero.")
+        table = (
+            _by_level(self, lens, shape)
+            if hasattr(self.table, "items")
+            else np.asarray(self.table, float)
+        )
+        if table.shape != shape:
+            raise ValueError(
+                f"the public marginal {self.label()} has shape {table.shape}, but its "
+                f"columns have {shape} codes: give one number for each."
+            )
+        if not np.isfinite(table).all() or table.min() < 0 or table.sum() <= 0:
+            raise ValueError(
+                f"the public marginal {self.label()} must hold finite numbers, none "
+                "negative and not all zero."
+            )
         order = np.argsort([lens.index(n) for n in self.columns])
-        return tuple(self.columns[i] for i in order), table.transpose(order) / table.sum()
+        return tuple(self.columns[i] for i in order), table.transpose(
+            order
+        ) / table.sum()
+
 
 # %% ../nbs/07_constraints.ipynb #v104
-def _entries(table: Any, columns: Sequence) -> list: # (key, number), a key is a tuple of levels
+def _entries(
+    table: Any, columns: Sequence
+) -> list:  # (key, number), a key is a tuple of levels
     "What a dict, a pandas Series or a crosstab holds, in the order of the columns."
     wide, index = hasattr(table, "columns"), getattr(table, "index", None)
-    one = lambda key: tuple(None if x != x else x for x in (key if isinstance(key, tuple) and (wide or len(columns) > 1) else (key,)))
+
+    def one(key):
+        return tuple(
+            None if x != x else x
+            for x in (
+                key if isinstance(key, tuple) and (wide or len(columns) > 1) else (key,)
+            )
+        )
+
     names = [*getattr(index, "names", []), *(table.columns.names if wide else [])]
-    order = [names.index(n) for n in columns] if set(names) == set(columns) else slice(None)
-    items = [((*one(i), *one(c)), x) for c, column in table.items() for i, x in column.items()] if wide else [(one(key), x) for key, x in table.items()]
+    order = (
+        [names.index(n) for n in columns] if set(names) == set(columns) else slice(None)
+    )
+    items = (
+        [
+            ((*one(i), *one(c)), x)
+            for c, column in table.items()
+            for i, x in column.items()
+        ]
+        if wide
+        else [(one(key), x) for key, x in table.items()]
+    )
     return [(tuple(np.array(key, object)[order]), x) for key, x in items]
 
-def _levels(name: str, lens: Lens) -> list: # None stands for missing
-    "What each code of a column stands for: its level, or the only whole number of its bin; nothing where bins hold several values."
+
+def _levels(name: str, lens: Lens) -> list:  # None stands for missing
+    """What each code of a column stands for: its level, or the only whole number of its
+    bin; nothing where bins hold several values."""
     column, known = lens.columns[name], getattr(lens.columns[name], "levels", None)
-    if known is None and getattr(column, "_whole", False) and (column._ends[0] == column._ends[1]).all(): known = [int(x) for x in column._ends[0]]
+    if (
+        known is None
+        and getattr(column, "_whole", False)
+        and (column._ends[0] == column._ends[1]).all()
+    ):
+        known = [int(x) for x in column._ends[0]]
     return [*(known or []), *[None] * lens.missing[name]]
+
 
 def _by_level(marginal: PublicMarginal, lens: Lens, shape: tuple) -> np.ndarray:
     "A public marginal that is given by levels, as an array over the codes."
@@ -532,95 +1263,185 @@ def _by_level(marginal: PublicMarginal, lens: Lens, shape: tuple) -> np.ndarray:
     levels = [_levels(n, lens) for n in marginal.columns]
     entries = _entries(marginal.table, marginal.columns)
     for key, value in entries:
-        if len(key) != len(shape): raise ValueError(f"{said} has the key {key[0] if len(key) == 1 else key!r}, but it is about {len(shape)} column{'s' * (len(shape) > 1)}: use a tuple with a level of each.")
+        if len(key) != len(shape):
+            raise ValueError(
+                f"{said} has the key {key[0] if len(key) == 1 else key!r}, but it is "
+                f"about {len(shape)} column{'s' * (len(shape) > 1)}: use a tuple with "
+                "a level of each."
+            )
         for n, known, x in zip(marginal.columns, levels, key):
-            if x not in known: raise ValueError(f"{said} names {x!r}, which is no level of {n!r}: give an array with one number for each code.")
+            if x not in known:
+                raise ValueError(
+                    f"{said} names {x!r}, which is no level of {n!r}: give an array "
+                    "with one number for each code."
+                )
         out[tuple(known.index(x) for known, x in zip(levels, key))] = value
-    for n, known, seen in zip(marginal.columns, levels, zip(*(key for key, _ in entries))):
-        if not (forgotten := [x for x in known if x not in seen]) or (said, n) in lens.said: continue
+    for n, known, seen in zip(
+        marginal.columns, levels, zip(*(key for key, _ in entries))
+    ):
+        if (
+            not (forgotten := [x for x in known if x not in seen])
+            or (said, n) in lens.said
+        ):
+            continue
         lens.said.add((said, n))
-        warnings.warn(f"{said} does not name {', '.join(map(repr, forgotten))} of {n!r}, so that nobody is there: write 0 if this is meant.", UserWarning, stacklevel=2)
+        warnings.warn(
+            (
+                f"{said} does not name {', '.join(map(repr, forgotten))} of {n!r}, so "
+                "that nobody is there: write 0 if this is meant."
+            ),
+            UserWarning,
+            stacklevel=2,
+        )
     return out
 
+
 # %% ../nbs/07_constraints.ipynb #c038
-def _wanted(table: np.ndarray, lead: list, have: np.ndarray) -> np.ndarray: # axes that are counted already, and the rows in each of their cells
+def _wanted(
+    table: np.ndarray, lead: list, have: np.ndarray
+) -> np.ndarray:  # axes that are counted already, and the rows in each of their cells
     "Whole numbers of rows for the cells of a table, by largest remainders."
     order = lead + [a for a in range(table.ndim) if a not in lead]
     t = table.transpose(order).reshape(len(have), -1)
     exact = have[:, None] * t / np.maximum(t.sum(1, keepdims=True), 1e-300)
     want = np.floor(exact + 1e-9).astype(int)
-    for row, x, n in zip(want, exact, have): row[np.argsort(row - x, kind="stable")[:n - row.sum()]] += 1
+    for row, x, n in zip(want, exact, have):
+        row[np.argsort(row - x, kind="stable")[: n - row.sum()]] += 1
     return want.reshape([table.shape[a] for a in order]).transpose(np.argsort(order))
 
+
 # %% ../nbs/07_constraints.ipynb #s0380
-def _given_codes(codes: np.ndarray, rows: np.ndarray, js: np.ndarray, target: np.ndarray, keep: tuple, groups: Sequence, embedding: Embedding, rng) -> tuple: # which of the rows can, (rows, d) what they become
-    "Rows with these codes in the columns js, and tied columns taken along; who takes the fewest along comes first."
-    new = codes[rows]; new[:, js] = target
+def _given_codes(
+    codes: np.ndarray,
+    rows: np.ndarray,
+    js: np.ndarray,
+    target: np.ndarray,
+    keep: tuple,
+    groups: Sequence,
+    embedding: Embedding,
+    rng,
+) -> tuple:  # which of the rows can, (rows, d) what they become
+    """Rows with these codes in the columns js, and tied columns taken along; who takes
+    the fewest along comes first."""
+    new = codes[rows]
+    new[:, js] = target
     out, stay = repair(new, groups, embedding, keep, rng, rows), embedding.index(keep)
     can = np.flatnonzero((out[:, stay] == new[:, stay]).all(1))
     return can[np.argsort((out != new)[can].sum(1), kind="stable")], out
 
-def exact_counts(codes: np.ndarray,  # (m, d) integer codes, left unchanged
-                 public: dict,       # clique -> probability array
-                 embedding: Embedding, # places of the levels
-                 groups: Sequence = (), # of rules
-                 held: Sequence = (),   # names of columns that keep their codes
-                 seed=None,          # int, numpy Generator or None
-                 ) -> np.ndarray: # (m, d) codes
+
+def exact_counts(
+    codes: np.ndarray,  # (m, d) integer codes, left unchanged
+    public: dict,  # clique -> probability array
+    embedding: Embedding,  # places of the levels
+    groups: Sequence = (),  # of rules
+    held: Sequence = (),  # names of columns that keep their codes
+    seed=None,  # int, numpy Generator or None
+) -> np.ndarray:  # (m, d) codes
     "Rows whose public marginals are right to the last row, where the rules let them."
-    codes, rng, fixed = np.array(codes, np.int32), np.random.default_rng(seed), set(held)
+    codes, rng, fixed = (
+        np.array(codes, np.int32),
+        np.random.default_rng(seed),
+        set(held),
+    )
     for clique, table in public.items():
-        js, lead = np.array(embedding.index(clique)), [a for a, n in enumerate(clique) if n in fixed]
-        if len(lead) == len(clique): continue
+        js, lead = (
+            np.array(embedding.index(clique)),
+            [a for a, n in enumerate(clique) if n in fixed],
+        )
+        if len(lead) == len(clique):
+            continue
         sizes = [table.shape[a] for a in lead] or [1]
-        have = np.bincount(np.ravel_multi_index(tuple(codes[:, js[lead]].T) if lead else (np.zeros(len(codes), int),), sizes), minlength=int(np.prod(sizes)))
+        have = np.bincount(
+            np.ravel_multi_index(
+                tuple(codes[:, js[lead]].T) if lead else (np.zeros(len(codes), int),),
+                sizes,
+            ),
+            minlength=int(np.prod(sizes)),
+        )
         cell = np.ravel_multi_index(tuple(codes[:, js].T), table.shape)
-        surplus = np.bincount(cell, minlength=table.size) - _wanted(table, lead, have).ravel()
+        surplus = (
+            np.bincount(cell, minlength=table.size) - _wanted(table, lead, have).ravel()
+        )
         for to in np.flatnonzero(surplus < 0):
             target = np.array(np.unravel_index(to, table.shape))
             rows = rng.permutation(np.flatnonzero(surplus[cell] > 0))
             rows = rows[(codes[rows][:, js[lead]] == target[lead]).all(1)]
             for some in np.split(rows, range(256, len(rows), 256)):
-                if surplus[to] == 0: break
-                can, new = _given_codes(codes, some, js, target, tuple(fixed | set(clique)), groups, embedding, rng)
+                if surplus[to] == 0:
+                    break
+                can, new = _given_codes(
+                    codes,
+                    some,
+                    js,
+                    target,
+                    tuple(fixed | set(clique)),
+                    groups,
+                    embedding,
+                    rng,
+                )
                 for i in can:
-                    if surplus[to] == 0 or surplus[cell[some[i]]] <= 0: continue
-                    surplus[cell[some[i]]] -= 1; surplus[to] += 1
+                    if surplus[to] == 0 or surplus[cell[some[i]]] <= 0:
+                        continue
+                    surplus[cell[some[i]]] -= 1
+                    surplus[to] += 1
                     codes[some[i]], cell[some[i]] = new[i], to
         fixed |= set(clique)
     return codes
+
 
 # %% ../nbs/07_constraints.ipynb #c043
 @dataclass(frozen=True, eq=False)
 class PublicColumns:
     "Columns that are public row by row; the synthetic table keeps them as they are."
-    frame: Any           # table in memory with the public columns, and no other
-    others: bool = False # whether the rows are other people than those of the private table
+
+    frame: Any  # table in memory with the public columns, and no other
+    others: bool = (
+        False  # whether the rows are other people than those of the private table
+    )
 
     def names(self) -> list:
         "The names of the public columns."
-        names = getattr(self.frame, "column_names", getattr(self.frame, "columns", None))   # pyarrow has the first, pandas and polars the second
-        if names is None: raise ValueError(f"PublicColumns holds a {type(self.frame).__name__}: give a table in memory with the public columns.")
+        names = getattr(
+            self.frame, "column_names", getattr(self.frame, "columns", None)
+        )  # pyarrow has the first, pandas and polars the second
+        if names is None:
+            raise ValueError(
+                f"PublicColumns holds a {type(self.frame).__name__}: give a table in "
+                "memory with the public columns."
+            )
         return [str(n) for n in names]
 
-def draw_given(mixture,              # a mixture of products with `names`, `block(name)`
-               given: np.ndarray,    # (m, p) codes of the public columns
-               names: Sequence,      # their names
-               seed=None,            # int, numpy Generator or None
-               ) -> np.ndarray: # (m, d) int32 codes
+
+def draw_given(
+    mixture,  # a mixture of products with `names`, `block(name)`
+    given: np.ndarray,  # (m, p) codes of the public columns
+    names: Sequence,  # their names
+    seed=None,  # int, numpy Generator or None
+) -> np.ndarray:  # (m, d) int32 codes
     "Rows of a mixture, given some of their columns."
     rng, m = np.random.default_rng(seed), len(given)
-    weight = sum(np.log(np.maximum(mixture.block(n), 1e-12))[:, given[:, a]] for a, n in enumerate(names))          # (K, m)
+    weight = sum(
+        np.log(np.maximum(mixture.block(n), 1e-12))[:, given[:, a]]
+        for a, n in enumerate(names)
+    )  # (K, m)
     component = (weight + rng.gumbel(size=weight.shape)).argmax(0)
     out = np.empty((m, len(mixture.names)), np.int32)
     for j, n in enumerate(mixture.names):
-        if n in names: out[:, j] = given[:, list(names).index(n)]; continue
+        if n in names:
+            out[:, j] = given[:, list(names).index(n)]
+            continue
         edge = mixture.block(n).cumsum(1)[component]
-        out[:, j] = np.minimum((rng.random((m, 1)) * edge[:, -1:] > edge).sum(1), edge.shape[1] - 1)
+        out[:, j] = np.minimum(
+            (rng.random((m, 1)) * edge[:, -1:] > edge).sum(1), edge.shape[1] - 1
+        )
     return out
 
+
 # %% ../nbs/07_constraints.ipynb #l045
-def _tilt_to(bound: Bound, features: np.ndarray, weight: np.ndarray, lens: Lens) -> np.ndarray: # (m, q) features and (m,) weights of rows -> (m,) weights
+def _tilt_to(
+    bound: Bound, features: np.ndarray, weight: np.ndarray, lens: Lens
+) -> np.ndarray:  # (m, q) features and (m,) weights of rows -> (m,) weights
     "Weights that bring the statistic nearer to its bound; the same ones if it is met."
     means = torch.as_tensor(weight @ features).requires_grad_(True)
     value = bound.statistic.combine(means, lens)
@@ -628,397 +1449,894 @@ def _tilt_to(bound: Bound, features: np.ndarray, weight: np.ndarray, lens: Lens)
     gap = np.clip(s, bound.low, bound.high) - s
     g = features @ slope
     g = g - weight @ g
-    if not gap or not (spread := weight @ g**2) > 0: return weight
-    new = weight * np.exp(np.clip(gap / spread * g, -1, 1))                                     # a step of at most e, so that it stays near
+    if not gap or not (spread := weight @ g**2) > 0:
+        return weight
+    new = weight * np.exp(
+        np.clip(gap / spread * g, -1, 1)
+    )  # a step of at most e, so that it stays near
     return new / new.sum()
 
-def leaned(tables: Mapping,   # clique -> probability array
-           codes: np.ndarray, # (m, d) rows that have these tables, or nearly
-           public: Mapping,   # clique -> public probability array
-           lens: Lens,        # what is known of the columns
-           bounds: Sequence = (), # Bound, to be met
-           rounds: int = 50,  # of raking and tilting
-           ) -> dict: # clique -> probability array
+
+def leaned(
+    tables: Mapping,  # clique -> probability array
+    codes: np.ndarray,  # (m, d) rows that have these tables, or nearly
+    public: Mapping,  # clique -> public probability array
+    lens: Lens,  # what is known of the columns
+    bounds: Sequence = (),  # Bound, to be met
+    rounds: int = 50,  # of raking and tilting
+) -> dict:  # clique -> probability array
     "The tables, as public shares of other people and bounds would change them."
     weight = plain = np.full(len(codes), 1 / len(codes))
-    cell = lambda clique, t: np.ravel_multi_index(tuple(codes[:, lens.index(n)] for n in clique), t.shape)
-    cells, view = {clique: cell(clique, t) for clique, t in public.items()}, lens(torch.as_tensor(lens.embedding.embed(codes)))
-    with torch.no_grad(): features = [b.statistic.features(view).double().numpy() for b in bounds]
+
+    def cell(clique, t):
+        return np.ravel_multi_index(
+            tuple(codes[:, lens.index(n)] for n in clique), t.shape
+        )
+
+    cells, view = (
+        {clique: cell(clique, t) for clique, t in public.items()},
+        lens(torch.as_tensor(lens.embedding.embed(codes))),
+    )
+    with torch.no_grad():
+        features = [b.statistic.features(view).double().numpy() for b in bounds]
     for _ in range(rounds):
         for clique, t in public.items():
             have = np.bincount(cells[clique], weight, t.size)
-            weight = weight * np.divide(t.ravel(), have, out=np.zeros(t.size), where=have > 0)[cells[clique]]
-        for b, f in zip(bounds, features): weight = _tilt_to(b, f, weight, lens)
+            weight = (
+                weight
+                * np.divide(t.ravel(), have, out=np.zeros(t.size), where=have > 0)[
+                    cells[clique]
+                ]
+            )
+        for b, f in zip(bounds, features):
+            weight = _tilt_to(b, f, weight, lens)
     out: dict[tuple, np.ndarray] = {}
     for clique, t in tables.items():
         key = cell(clique, t)
         before, after = (np.bincount(key, w, t.size) for w in (plain, weight))
-        new = t * np.divide(after, before, out=np.ones(t.size), where=before > 0).reshape(t.shape)
+        new = t * np.divide(
+            after, before, out=np.ones(t.size), where=before > 0
+        ).reshape(t.shape)
         out[clique] = new / new.sum()
     return out
+
 
 # %% ../nbs/07_constraints.ipynb #c046
 @dataclass(frozen=True, eq=False)
 class Fact:
     "One thing that must hold: a rule, a bound, or a public table."
-    label: str                    # how a sentence names it
-    columns: tuple                # that it is about
+
+    label: str  # how a sentence names it
+    columns: tuple  # that it is about
     rule: Rule | None = None
     bound: Bound | None = None
-    table: Callable | None = None # column names -> probability table over them
-    slack: float = 1e-6           # how far off a cell of the table may be
+    table: Callable | None = None  # column names -> probability table over them
+    slack: float = 1e-6  # how far off a cell of the table may be
+
 
 # %% ../nbs/07_constraints.ipynb #s0460
-def _fraction(statistic: Statistic, facts: Sequence, lens: Lens) -> tuple | None: # coefficients above and below the line
-    "A statistic as a fraction of means; a correlation is one when both columns are public, for then means and variances are known."
-    if not isinstance(statistic, Correlation): return statistic.fraction(lens)
+def _fraction(
+    statistic: Statistic, facts: Sequence, lens: Lens
+) -> tuple | None:  # coefficients above and below the line
+    """A statistic as a fraction of means; a correlation is one when both columns are
+    public, for then means and variances are known."""
+    if not isinstance(statistic, Correlation):
+        return statistic.fraction(lens)
     means = []
     for name in (statistic.a, statistic.b):
-        shares = next((f.table((name,)) for f in facts if f.table is not None and name in f.columns), None)
-        if shares is None: return None
-        x = (lens.values(name) - min(lens.values(name))) / (np.ptp(lens.values(name)) or 1.)
+        shares = next(
+            (
+                f.table((name,))
+                for f in facts
+                if f.table is not None and name in f.columns
+            ),
+            None,
+        )
+        if shares is None:
+            return None
+        x = (lens.values(name) - min(lens.values(name))) / (
+            np.ptp(lens.values(name)) or 1.0
+        )
         means.append((shares @ x, shares @ x**2))
     (a, aa), (b, bb) = means
     spread = np.sqrt(max(aa - a * a, 1e-9) * max(bb - b * b, 1e-9))
-    return (-a * b / spread, 0., 0., 0., 0., 1 / spread), (1., 0., 0., 0., 0., 0.)
+    return (-a * b / spread, 0.0, 0.0, 0.0, 0.0, 1 / spread), (
+        1.0,
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+    )
+
 
 # %% ../nbs/07_constraints.ipynb #v111
-def _open_cells(facts: Sequence, columns: tuple, lens: Lens) -> np.ndarray: # boolean, over the codes of the columns
-    "The cells in which rows may be: no rule forbids them, and no public table has nobody there."
-    mask, some = np.ones([lens.shape[lens.index(n)] for n in columns], bool), lambda a, axes: a.any(axes)
-    for g in _gather([f.rule for f in facts if f.rule is not None], lens): mask &= _narrow(g.allowed, g.columns, columns, some)
+def _open_cells(
+    facts: Sequence, columns: tuple, lens: Lens
+) -> np.ndarray:  # boolean, over the codes of the columns
+    """The cells in which rows may be: no rule forbids them, and no public table has
+    nobody there."""
+    mask, some = (
+        np.ones([lens.shape[lens.index(n)] for n in columns], bool),
+        lambda a, axes: a.any(axes),
+    )
+    for g in _gather([f.rule for f in facts if f.rule is not None], lens):
+        mask &= _narrow(g.allowed, g.columns, columns, some)
     for f in facts:
         common = tuple(n for n in lens.names if n in f.columns and n in columns)
-        if f.table is not None and common: mask &= _narrow(f.table(common) > 0, common, columns, some)
+        if f.table is not None and common:
+            mask &= _narrow(f.table(common) > 0, common, columns, some)
     return mask
 
-def _in_cells(statistic: Statistic, columns: tuple, cells: np.ndarray, lens: Lens) -> np.ndarray: # (cells, columns) codes -> (cells, q)
+
+def _in_cells(
+    statistic: Statistic, columns: tuple, cells: np.ndarray, lens: Lens
+) -> np.ndarray:  # (cells, columns) codes -> (cells, q)
     "The features of a row in each of the cells."
-    z = np.full((len(cells), lens.embedding.dim), .5, np.float32)
-    for a, n in enumerate(columns): z[:, lens.embedding.columns[lens.index(n)]] = lens.embedding.centres[lens.index(n)][cells[:, a]]
+    z = np.full((len(cells), lens.embedding.dim), 0.5, np.float32)
+    for a, n in enumerate(columns):
+        z[:, lens.embedding.columns[lens.index(n)]] = lens.embedding.centres[
+            lens.index(n)
+        ][cells[:, a]]
     return statistic.features(lens(torch.as_tensor(z))).numpy()
 
+
 # %% ../nbs/07_constraints.ipynb #s0461
-def _conditions(facts: Sequence, columns: tuple, cells: np.ndarray, lens: Lens) -> tuple: # list of (key of each cell, shares) for tables, (cells, rows) coefficients of the bounds (>= 0)
+def _conditions(
+    facts: Sequence, columns: tuple, cells: np.ndarray, lens: Lens
+) -> tuple:  # list of (key of each cell, shares) for tables, (cells, rows) coefficients of the bounds (>= 0)
     "What tables and bounds ask of the probabilities of the cells."
     tables, rows = [], [np.empty((len(cells), 0))]
     for f in facts:
         if f.table is not None:
             common = tuple(n for n in columns if n in f.columns)
             t = f.table(common)
-            tables.append((np.ravel_multi_index(tuple(cells[:, columns.index(n)] for n in common), t.shape), t.ravel(), f.slack))
-        elif f.bound is not None and (fraction := _fraction(f.bound.statistic, facts, lens)):
-            above, below = np.array(fraction) @ np.c_[np.ones(len(cells)), _in_cells(f.bound.statistic, columns, cells, lens)].T
-            room, size = f.bound.room(lens), (abs(above).max() + abs(below).max()) or 1.
-            if f.bound.low > -np.inf: rows.append(((above - (f.bound.low - room) * below) / size)[:, None])
-            if f.bound.high < np.inf: rows.append((((f.bound.high + room) * below - above) / size)[:, None])
-            if below.min() < 1e-5: rows.append((below - 1e-5)[:, None])                                # a rate needs a group
+            tables.append(
+                (
+                    np.ravel_multi_index(
+                        tuple(cells[:, columns.index(n)] for n in common), t.shape
+                    ),
+                    t.ravel(),
+                    f.slack,
+                )
+            )
+        elif f.bound is not None and (
+            fraction := _fraction(f.bound.statistic, facts, lens)
+        ):
+            above, below = (
+                np.array(fraction)
+                @ np.c_[
+                    np.ones(len(cells)),
+                    _in_cells(f.bound.statistic, columns, cells, lens),
+                ].T
+            )
+            room, size = (
+                f.bound.room(lens),
+                (abs(above).max() + abs(below).max()) or 1.0,
+            )
+            if f.bound.low > -np.inf:
+                rows.append(((above - (f.bound.low - room) * below) / size)[:, None])
+            if f.bound.high < np.inf:
+                rows.append((((f.bound.high + room) * below - above) / size)[:, None])
+            if below.min() < 1e-5:
+                rows.append((below - 1e-5)[:, None])  # a rate needs a group
     return tables, np.concatenate(rows, axis=1).round(9)
 
+
 # %% ../nbs/07_constraints.ipynb #c047
-def possible(facts: Sequence,       # rules, bounds and public tables
-             columns: tuple,        # on whose cells they are judged; tables and rules are narrowed to them
-             lens: Lens,            # what is known of the columns
-             most: float = 1e5,     # unknowns of the linear program; beyond them nothing is known to be impossible
-             ) -> bool:
+def possible(
+    facts: Sequence,  # rules, bounds and public tables
+    # on whose cells they are judged; tables and rules are narrowed to them
+    columns: tuple,
+    lens: Lens,  # what is known of the columns
+    # unknowns of the linear program; beyond them nothing is known to be impossible
+    most: float = 1e5,
+) -> bool:
     "Whether some table obeys all facts."
     cells = np.argwhere(_open_cells(facts, columns, lens))
-    if not len(cells): return False
+    if not len(cells):
+        return False
     tables, rows = _conditions(facts, columns, cells, lens)
-    kinds = np.unique(np.column_stack([*(key for key, _, _ in tables), rows]), axis=0)               # cells that nothing tells apart are one unknown
-    if len(kinds) > most: return True
-    margins = [(csr_array((np.ones(len(kinds)), (kinds[:, a].astype(int), np.arange(len(kinds)))), shape=(t.size, len(kinds))), t, s) for a, (_, t, s) in enumerate(tables)]
-    bounds = -kinds[:, len(tables):].T
-    ask = vstack([csr_array(bounds), *(m for m, _, _ in margins), *(-m for m, _, _ in margins)])
-    limit = np.concatenate([np.zeros(len(bounds)), *(t + s for _, t, s in margins), *(s - t for _, t, s in margins)])
-    status = lambda method: linprog(np.zeros(len(kinds)), A_ub=ask, b_ub=limit, A_eq=np.ones((1, len(kinds))), b_eq=[1.], method=method).status
-    return (first if (first := status("highs")) in (0, 2) else status("highs-ipm")) != 2             # the simplex method may give up; the other one then tells
+    kinds = np.unique(
+        np.column_stack([*(key for key, _, _ in tables), rows]), axis=0
+    )  # cells that nothing tells apart are one unknown
+    if len(kinds) > most:
+        return True
+    margins = [
+        (
+            csr_array(
+                (np.ones(len(kinds)), (kinds[:, a].astype(int), np.arange(len(kinds)))),
+                shape=(t.size, len(kinds)),
+            ),
+            t,
+            s,
+        )
+        for a, (_, t, s) in enumerate(tables)
+    ]
+    bounds = -kinds[:, len(tables) :].T
+    ask = vstack(
+        [csr_array(bounds), *(m for m, _, _ in margins), *(-m for m, _, _ in margins)]
+    )
+    limit = np.concatenate(
+        [
+            np.zeros(len(bounds)),
+            *(t + s for _, t, s in margins),
+            *(s - t for _, t, s in margins),
+        ]
+    )
+
+    def status(method):
+        return linprog(
+            np.zeros(len(kinds)),
+            A_ub=ask,
+            b_ub=limit,
+            A_eq=np.ones((1, len(kinds))),
+            b_eq=[1.0],
+            method=method,
+        ).status
+
+    return (
+        first if (first := status("highs")) in (0, 2) else status("highs-ipm")
+    ) != 2  # the simplex method may give up; the other one then tells
+
 
 # %% ../nbs/07_constraints.ipynb #c050
-def _exclusion(few: Sequence, lens: Lens) -> RuleError: # facts and bounds
+def _exclusion(few: Sequence, lens: Lens) -> RuleError:  # facts and bounds
     "The sentence about facts that no table obeys."
-    words, rules = [x.label() if isinstance(x, Bound) else x.label for x in few], [x.rule for x in few if isinstance(x, Fact) and x.rule is not None]
+    words, rules = (
+        [x.label() if isinstance(x, Bound) else x.label for x in few],
+        [x.rule for x in few if isinstance(x, Fact) and x.rule is not None],
+    )
     rows = [n for n in lens.public if any(n in r.columns for r in rules)]
-    if rows and not any(w.startswith("the public columns") for w in words): words.append(f"the public columns {', '.join(rows)}")
-    return RuleError(f"{words[0]} cannot be met by any table: correct it." if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]} exclude each other: drop or loosen one of them.")
+    if rows and not any(w.startswith("the public columns") for w in words):
+        words.append(f"the public columns {', '.join(rows)}")
+    return RuleError(
+        f"{words[0]} cannot be met by any table: correct it."
+        if len(words) == 1
+        else (
+            f"{', '.join(words[:-1])} and {words[-1]} exclude each other: drop or "
+            "loosen one of them."
+        )
+    )
 
-def check_together(facts: Sequence, lens: Lens, shown: Sequence = (), most: float = 2e6) -> None: # shown: facts that connect no columns; most: cells that are listed
+
+def check_together(
+    facts: Sequence, lens: Lens, shown: Sequence = (), most: float = 2e6
+) -> None:  # shown: facts that connect no columns; most: cells that are listed
     "Raise a sentence that names the facts when no table obeys all of them."
     sets: list[list] = []
     for f in facts:
         touching = [s for s in sets if any(set(f.columns) & set(g.columns) for g in s)]
-        sets = [s for s in sets if s not in touching] + [[g for s in touching for g in s] + [f]]
+        sets = [s for s in sets if s not in touching] + [
+            [g for s in touching for g in s] + [f]
+        ]
     for mine in sets:
-        if all(f.rule is not None for f in mine): continue                                           # groups_of has judged them
-        size = lambda names: np.prod([float(lens.shape[lens.index(n)]) for n in names])
+        if all(f.rule is not None for f in mine):
+            continue  # groups_of has judged them
+
+        def size(names):
+            return np.prod([float(lens.shape[lens.index(n)]) for n in names])
+
         columns = {n for f in mine for n in f.columns}
-        for scope in [columns, *(f.columns for f in mine if size(columns) > 1e5)]:                       # too wide: each fact on its own columns, too
+        for scope in [
+            columns,
+            *(f.columns for f in mine if size(columns) > 1e5),
+        ]:  # too wide: each fact on its own columns, too
             names = tuple(n for n in lens.names if n in scope)
-            if size(names) > most: continue
-            here = [f for f in (*facts, *shown) if (set(f.columns) <= set(names) if f.bound is not None else set(f.columns) & set(names))]
-            fails = lambda some: not possible(some, names, lens)
-            if not fails(here): continue
+            if size(names) > most:
+                continue
+            here = [
+                f
+                for f in (*facts, *shown)
+                if (
+                    set(f.columns) <= set(names)
+                    if f.bound is not None
+                    else set(f.columns) & set(names)
+                )
+            ]
+
+            def fails(some):
+                return not possible(some, names, lens)
+
+            if not fails(here):
+                continue
             raise _exclusion(_fewest(here, fails), lens)
+
 
 def check_range(bounds: Sequence, lens: Lens) -> None:
     "Raise a sentence when a bound lies outside what its statistic can be."
     for b in bounds:
         low, high = b.statistic.limits(lens)
-        if b.low > high + b.room(lens) or b.high < low - b.room(lens): raise RuleError(f"{b.label()} asks for what cannot be: the statistic, read at the middle of bins, lies between {low:g} and {high:g}; correct it.")
+        if b.low > high + b.room(lens) or b.high < low - b.room(lens):
+            raise RuleError(
+                f"{b.label()} asks for what cannot be: the statistic, read at the "
+                f"middle of bins, lies between {low:g} and {high:g}; correct it."
+            )
+
 
 # %% ../nbs/07_constraints.ipynb #y001
-def _sign_range(cells: np.ndarray) -> tuple: # smallest and largest correlation
+def _sign_range(cells: np.ndarray) -> tuple:  # smallest and largest correlation
     "What a correlation of rows in these cells can be."
-    def rises(cells): # whether an allowed cell is larger in both columns than another one
+
+    def rises(
+        cells,
+    ):  # whether an allowed cell is larger in both columns than another one
         below = np.logical_or.accumulate(np.logical_or.accumulate(cells, 0), 1)
         return bool((cells[1:, 1:] & below[:-1, :-1]).any())
+
     return -float(rises(cells[:, ::-1])), float(rises(cells))
 
-def _open_in_order(tie: Correlation, facts: Sequence, lens: Lens) -> np.ndarray: # boolean, first column down, second across
-    "The cells of a correlation's columns in which rows may be, in the order of their values."
-    return _open_cells(facts, (tie.a, tie.b), lens)[np.ix_(*(np.argsort(lens.values(n)) for n in (tie.a, tie.b)))]
+
+def _open_in_order(
+    tie: Correlation, facts: Sequence, lens: Lens
+) -> np.ndarray:  # boolean, first column down, second across
+    """The cells of a correlation's columns in which rows may be, in the order of their
+    values."""
+    return _open_cells(facts, (tie.a, tie.b), lens)[
+        np.ix_(*(np.argsort(lens.values(n)) for n in (tie.a, tie.b)))
+    ]
+
 
 # %% ../nbs/07_constraints.ipynb #v113
-def _query_range(query: Threshold, facts: Sequence, lens: Lens) -> tuple: # smallest and largest value, not too narrow
+def _query_range(
+    query: Threshold, facts: Sequence, lens: Lens
+) -> tuple:  # smallest and largest value, not too narrow
     "What a thresholding query can be when the facts hold."
-    theta, groups = query.slope * np.array(query.theta), _gather([f.rule for f in facts if f.rule is not None], lens)
-    score = {n: np.asarray(lens.embedding.centres[j], float) @ theta[lens.embedding.columns[j]] for j, n in enumerate(lens.names)}
+    theta, groups = (
+        query.slope * np.array(query.theta),
+        _gather([f.rule for f in facts if f.rule is not None], lens),
+    )
+    score = {
+        n: np.asarray(lens.embedding.centres[j], float)
+        @ theta[lens.embedding.columns[j]]
+        for j, n in enumerate(lens.names)
+    }
     alone = [(n,) for n in lens.names if not any(n in g.columns for g in groups)]
-    best = lambda block, names, columns: _narrow(block, names, columns, lambda a, axes: a.max(axes))
+
+    def best(block, names, columns):
+        return _narrow(block, names, columns, lambda a, axes: a.max(axes))
+
     def largest(sign):
         blocks = [(names, sign * score[names[0]]) for names in alone]
-        for g in groups: blocks.append((g.columns, np.where(g.allowed, sum(sign * best(score[n], (n,), g.columns) for n in g.columns), -np.inf)))
-        value = lambda columns: expit(sum(best(block, names, columns) for names, block in blocks) - sign * query.slope * query.offset)
-        return min([float(value(())), *(float((f.table(f.columns) * value(f.columns)).sum()) for f in facts if f.table is not None)])
+        for g in groups:
+            blocks.append(
+                (
+                    g.columns,
+                    np.where(
+                        g.allowed,
+                        sum(sign * best(score[n], (n,), g.columns) for n in g.columns),
+                        -np.inf,
+                    ),
+                )
+            )
+
+        def value(columns):
+            return expit(
+                sum(best(block, names, columns) for names, block in blocks)
+                - sign * query.slope * query.offset
+            )
+
+        return min(
+            [
+                float(value(())),
+                *(
+                    float((f.table(f.columns) * value(f.columns)).sum())
+                    for f in facts
+                    if f.table is not None
+                ),
+            ]
+        )
+
     return 1 - largest(-1), largest(1)
 
+
 # %% ../nbs/07_constraints.ipynb #c052
-def _parts(statistic: Statistic) -> list: # of (sign, statistic)
+def _parts(statistic: Statistic) -> list:  # of (sign, statistic)
     "A statistic as a sum of statistics that are no differences."
-    return _parts(statistic.a) + [(-sign, s) for sign, s in _parts(statistic.b)] if isinstance(statistic, Difference) else [(1., statistic)]
+    return (
+        _parts(statistic.a) + [(-sign, s) for sign, s in _parts(statistic.b)]
+        if isinstance(statistic, Difference)
+        else [(1.0, statistic)]
+    )
+
 
 def _linear(statistic: Statistic, lens: Lens) -> bool:
-    "Whether a linear program over the cells of its columns can judge a statistic: it is a fraction, and reads columns that it names."
-    return statistic.fraction(lens) is not None and all(s.names() for _, s in _parts(statistic))
+    """Whether a linear program over the cells of its columns can judge a statistic: it
+    is a fraction, and reads columns that it names."""
+    return statistic.fraction(lens) is not None and all(
+        s.names() for _, s in _parts(statistic)
+    )
 
-def _reach(statistic: Statistic, facts: Sequence, lens: Lens, most: float = 1e5) -> tuple: # smallest and largest value, not too narrow
+
+def _reach(
+    statistic: Statistic, facts: Sequence, lens: Lens, most: float = 1e5
+) -> tuple:  # smallest and largest value, not too narrow
     "What a statistic can be when the facts hold."
-    if isinstance(statistic, Threshold): return _query_range(statistic, facts, lens)
+    if isinstance(statistic, Threshold):
+        return _query_range(statistic, facts, lens)
     names = tuple(n for n in lens.names if n in statistic.names())
     near = [f for f in facts if set(f.columns) & set(names)]
-    low, high = _sign_range(_open_in_order(statistic, near, lens)) if isinstance(statistic, Correlation) else statistic.limits(lens)
-    if not near or not _fraction(statistic, near, lens) or np.prod([float(lens.shape[lens.index(n)]) for n in names]) > most: return low, high
-    def end(side, good, bad): # the nearest value to `good` that is known to be out of reach
-        can = lambda v: possible([*near, Fact("", names, bound=Bound(statistic, **{side: v}, slack=0.))], names, lens)
-        if can(bad): return bad
-        for _ in range(8): good, bad = (middle, bad) if can(middle := (good + bad) / 2) else (good, middle)
+    low, high = (
+        _sign_range(_open_in_order(statistic, near, lens))
+        if isinstance(statistic, Correlation)
+        else statistic.limits(lens)
+    )
+    if (
+        not near
+        or not _fraction(statistic, near, lens)
+        or np.prod([float(lens.shape[lens.index(n)]) for n in names]) > most
+    ):
+        return low, high
+
+    def end(
+        side, good, bad
+    ):  # the nearest value to `good` that is known to be out of reach
+        def can(v):
+            return possible(
+                [
+                    *near,
+                    Fact("", names, bound=Bound(statistic, **{side: v}, slack=0.0)),
+                ],
+                names,
+                lens,
+            )
+
+        if can(bad):
+            return bad
+        for _ in range(8):
+            good, bad = (
+                (middle, bad) if can(middle := (good + bad) / 2) else (good, middle)
+            )
         return bad
+
     return end("high", high, low), end("low", low, high)
 
-# %% ../nbs/07_constraints.ipynb #v117
-def _patterns(rates: Sequence, facts: Sequence, lens: Lens, most: float = 1e5) -> np.ndarray: # (k, rates)
-    "What a row of a group can count in each of the group's rates; anything when there are too many cells."
-    names = tuple(n for n in lens.names if any(n in r.names() for r in rates))
-    if np.prod([float(lens.shape[lens.index(n)]) for n in names]) > most: return np.array(list(itertools.product((0., 1.), repeat=len(rates))))
-    cells = np.argwhere(_open_cells([f for f in facts if set(f.columns) & set(names)], names, lens))
-    both = np.stack([_in_cells(r, names, cells, lens) for r in rates], 1)                                 # (cells, rates, 2)
-    return np.unique(both[both[:, 0].sum(1) > .5, :, 0].round(6), axis=0)
 
-def _mixtures(atoms: list, facts: Sequence, lens: Lens) -> tuple: # matrix over values and weights of patterns, right-hand side
+# %% ../nbs/07_constraints.ipynb #v117
+def _patterns(
+    rates: Sequence, facts: Sequence, lens: Lens, most: float = 1e5
+) -> np.ndarray:  # (k, rates)
+    """What a row of a group can count in each of the group's rates; anything when there
+    are too many cells."""
+    names = tuple(n for n in lens.names if any(n in r.names() for r in rates))
+    if np.prod([float(lens.shape[lens.index(n)]) for n in names]) > most:
+        return np.array(list(itertools.product((0.0, 1.0), repeat=len(rates))))
+    cells = np.argwhere(
+        _open_cells([f for f in facts if set(f.columns) & set(names)], names, lens)
+    )
+    both = np.stack(
+        [_in_cells(r, names, cells, lens) for r in rates], 1
+    )  # (cells, rates, 2)
+    return np.unique(both[both[:, 0].sum(1) > 0.5, :, 0].round(6), axis=0)
+
+
+def _mixtures(
+    atoms: list, facts: Sequence, lens: Lens
+) -> tuple:  # matrix over values and weights of patterns, right-hand side
     "The equations that tie rates over the same group."
     groups: list[list] = []
     for r in [s for s in atoms if type(s) is Rate]:
         mine = next((g for g in groups if g[0].given == r.given), None)
-        if mine is None: groups.append([r])
-        else: mine.append(r)
+        if mine is None:
+            groups.append([r])
+        else:
+            mine.append(r)
     sets = [(g, _patterns(g, facts, lens)) for g in groups if len(g) > 1]
     width, at = len(atoms) + sum(len(p) for _, p in sets), len(atoms)
     blocks, right = [np.zeros((0, width))], [np.zeros(0)]
     for g, p in sets:
         block = np.zeros((len(g) + 1, width))
         block[range(len(g)), [atoms.index(r) for r in g]] = 1
-        block[:-1, at:at + len(p)], block[-1, at:at + len(p)] = -p.T, 1
-        blocks.append(block); right.append(np.eye(len(g) + 1)[-1]); at += len(p)
+        block[:-1, at : at + len(p)], block[-1, at : at + len(p)] = -p.T, 1
+        blocks.append(block)
+        right.append(np.eye(len(g) + 1)[-1])
+        at += len(p)
     return np.concatenate(blocks), np.concatenate(right)
 
+
 # %% ../nbs/07_constraints.ipynb #c053
-def _agree(bounds: Sequence, facts: Sequence, lens: Lens) -> bool: # facts: rules and public tables
+def _agree(
+    bounds: Sequence, facts: Sequence, lens: Lens
+) -> bool:  # facts: rules and public tables
     "Whether some values of the bounds' statistics obey all bounds."
-    split, atoms, loose, ask, limit = [_parts(b.statistic) for b in bounds], [], [], [], []
+    split, atoms, loose, ask, limit = (
+        [_parts(b.statistic) for b in bounds],
+        [],
+        [],
+        [],
+        [],
+    )
     for b, parts in zip(bounds, split):
         for _, s in parts:
-            if s not in atoms: atoms.append(s)
-            if not _linear(b.statistic, lens): loose.append(s)                                        # the others are judged by check_together
-    if not loose: return True
+            if s not in atoms:
+                atoms.append(s)
+            if not _linear(b.statistic, lens):
+                loose.append(s)  # the others are judged by check_together
+    if not loose:
+        return True
     ranges = [_reach(s, facts, lens) if s in loose else s.limits(lens) for s in atoms]
-    if any(low > high for low, high in ranges): return False
+    if any(low > high for low, high in ranges):
+        return False
     same, right = _mixtures(atoms, facts, lens)
     for b, parts in zip(bounds, split):
         row = np.zeros(same.shape[1])
-        for sign, s in parts: row[atoms.index(s)] += sign
-        if b.low > -np.inf: ask.append(-row); limit.append(b.room(lens) - b.low)
-        if b.high < np.inf: ask.append(row); limit.append(b.high + b.room(lens))
-    free = [(0., None)] * (same.shape[1] - len(atoms))
-    return linprog(np.zeros(same.shape[1]), A_ub=np.array(ask), b_ub=limit, A_eq=same, b_eq=right, bounds=[*ranges, *free]).status != 2
+        for sign, s in parts:
+            row[atoms.index(s)] += sign
+        if b.low > -np.inf:
+            ask.append(-row)
+            limit.append(b.room(lens) - b.low)
+        if b.high < np.inf:
+            ask.append(row)
+            limit.append(b.high + b.room(lens))
+    free = [(0.0, None)] * (same.shape[1] - len(atoms))
+    return (
+        linprog(
+            np.zeros(same.shape[1]),
+            A_ub=np.array(ask),
+            b_ub=limit,
+            A_eq=same,
+            b_eq=right,
+            bounds=[*ranges, *free],
+        ).status
+        != 2
+    )
 
-def check_values(bounds: Sequence, facts: Sequence, lens: Lens) -> None: # facts: rules and public tables
+
+def check_values(
+    bounds: Sequence, facts: Sequence, lens: Lens
+) -> None:  # facts: rules and public tables
     "Raise a sentence that names the bounds when no values of their statistics obey all of them."
-    fails = lambda some: not _agree([x for x in some if isinstance(x, Bound)], [x for x in some if isinstance(x, Fact)], lens)
-    if fails([*bounds, *facts]): raise _exclusion(_fewest([*bounds, *facts], fails), lens)
+
+    def fails(some):
+        return not _agree(
+            [x for x in some if isinstance(x, Bound)],
+            [x for x in some if isinstance(x, Fact)],
+            lens,
+        )
+
+    if fails([*bounds, *facts]):
+        raise _exclusion(_fewest([*bounds, *facts], fails), lens)
+
 
 # %% ../nbs/07_constraints.ipynb #c057
 def _beside(rules: Sequence, lens: Lens) -> str:
     "The public columns of rules, in a sentence."
     names = [n for n in lens.public if any(n in r.columns for r in rules)]
-    return f", given the public column{'s' * (len(names) > 1)} {', '.join(names)}," if names else ""
+    return (
+        f", given the public column{'s' * (len(names) > 1)} {', '.join(names)},"
+        if names
+        else ""
+    )
+
 
 def _public(marginals: list, groups: list, lens: Lens) -> dict:
-    "Public marginals as probability tables, or a sentence about mass where a rule forbids it."
+    """Public marginals as probability tables, or a sentence about mass where a rule
+    forbids it."""
     out: dict[tuple, np.ndarray] = {}
     for p in marginals:
         clique, table = p.shares(lens)
-        if clique in out: raise RuleError(f"two public marginals are given for {', '.join(clique)}: keep one.")
+        if clique in out:
+            raise RuleError(
+                f"two public marginals are given for {', '.join(clique)}: keep one."
+            )
         for g in groups:
-            if not set(g.columns) & set(clique): continue
-            bad = float(np.where(_narrow(g.allowed, g.columns, clique, lambda a, axes: a.any(axes)), 0, table).sum())
-            if bad <= 0: continue
-            outside = lambda rules: any(np.where(_narrow(h.allowed, h.columns, clique, lambda a, axes: a.any(axes)), 0, table).sum() > 0 for h in _gather(rules, lens) if set(h.columns) & set(clique))
+            if not set(g.columns) & set(clique):
+                continue
+            bad = float(
+                np.where(
+                    _narrow(g.allowed, g.columns, clique, lambda a, axes: a.any(axes)),
+                    0,
+                    table,
+                ).sum()
+            )
+            if bad <= 0:
+                continue
+
+            def outside(rules):
+                return any(
+                    np.where(
+                        _narrow(
+                            h.allowed, h.columns, clique, lambda a, axes: a.any(axes)
+                        ),
+                        0,
+                        table,
+                    ).sum()
+                    > 0
+                    for h in _gather(rules, lens)
+                    if set(h.columns) & set(clique)
+                )
+
             few = _fewest(g.rules, outside)
-            raise RuleError(f"the public marginal {p.label()} puts {bad:.3g} of its mass on cells that {_names_of(few)}{_beside(few, lens)} forbid{'s' * (len(few) == 1)}: correct one of them.")
+            raise RuleError(
+                f"the public marginal {p.label()} puts {bad:.3g} of its mass on cells "
+                f"that {_names_of(few)}{_beside(few, lens)} "
+                f"forbid{'s' * (len(few) == 1)}: correct one of them."
+            )
         out[clique] = table
     return out
 
+
 # %% ../nbs/07_constraints.ipynb #v122
-def _read(column: Any, raw: Any) -> np.ndarray: # pandas Series -> (m,) numbers or datetime64, as decoding has them
-    "Public values of a column with bins, or a sentence about one that is out of bounds."
-    if not hasattr(column, "_numbers"): return np.asarray(raw)
+def _read(
+    column: Any, raw: Any
+) -> np.ndarray:  # pandas Series -> (m,) numbers or datetime64, as decoding has them
+    """Public values of a column with bins, or a sentence about one that is out of
+    bounds."""
+    if not hasattr(column, "_numbers"):
+        return np.asarray(raw)
     known = ~raw.isna().to_numpy(bool)
-    x, (low, high), dates = column._numbers(raw[known]), column._limits, isinstance(column.low, str)
+    x, (low, high), dates = (
+        column._numbers(raw[known]),
+        column._limits,
+        isinstance(column.low, str),
+    )
     if (out := (x < low) | (x > high)).any():
-        raise ValueError(f"the public column {column.name!r} has {out.sum()} of {len(raw)} values outside its bounds {column.low} to {column.high}, such as {raw[known][out].iloc[0]}: widen the bounds in the schema, or clip the column.")
-    if isinstance(raw.dtype, np.dtype) and raw.dtype.kind in "iuf": return raw.to_numpy()
-    if known.all() and getattr(column, "_whole", False): return x.astype(np.int64)
-    values = np.full(len(raw), *(("NaT", "datetime64[us]") if dates else (np.nan, float)))
+        raise ValueError(
+            f"the public column {column.name!r} has {out.sum()} of {len(raw)} values "
+            f"outside its bounds {column.low} to {column.high}, such as "
+            f"{raw[known][out].iloc[0]}: widen the bounds in the schema, or clip the "
+            "column."
+        )
+    if isinstance(raw.dtype, np.dtype) and raw.dtype.kind in "iuf":
+        return raw.to_numpy()
+    if known.all() and getattr(column, "_whole", False):
+        return x.astype(np.int64)
+    values = np.full(
+        len(raw), *(("NaT", "datetime64[us]") if dates else (np.nan, float))
+    )
     values[known] = x.view("datetime64[us]") if dates else x
     return values
 
+
 # %% ../nbs/07_constraints.ipynb #z001
-def _held(columns: list, lens: Lens, encode: Any) -> tuple: # names, (m, p) codes, table of values
+def _held(
+    columns: list, lens: Lens, encode: Any
+) -> tuple:  # names, (m, p) codes, table of values
     "Public columns as codes and values; the lens takes note of them, for the rules."
-    if not columns: return (), None, None
-    if len(columns) > 1: raise ValueError("constraints holds two PublicColumns: put all public columns in one table.")
+    if not columns:
+        return (), None, None
+    if len(columns) > 1:
+        raise ValueError(
+            "constraints holds two PublicColumns: put all public columns in one table."
+        )
     names = columns[0].names()
-    for n in names: lens.index(n)
-    if len(names) == len(lens.names): raise ValueError("PublicColumns holds every column, so that nothing is left to synthesize: leave out the private ones.")
+    for n in names:
+        lens.index(n)
+    if len(names) == len(lens.names):
+        raise ValueError(
+            "PublicColumns holds every column, so that nothing is left to synthesize: "
+            "leave out the private ones."
+        )
     frame = columns[0].frame
-    frame = (frame.to_pandas() if hasattr(frame, "to_pandas") else frame).reset_index(drop=True)
+    frame = (frame.to_pandas() if hasattr(frame, "to_pandas") else frame).reset_index(
+        drop=True
+    )
     binned = [n for n in names if hasattr(lens.columns[n], "low")]
     values = {n: _read(lens.columns[n], frame[n]) for n in binned}
     given = np.asarray(encode(frame, names), np.int32)
-    values |= {n: _corners(lens.columns[n], lens.shape[lens.index(n)])[given[:, a], 0] for a, n in enumerate(names) if n not in binned}
+    values |= {
+        n: _corners(lens.columns[n], lens.shape[lens.index(n)])[given[:, a], 0]
+        for a, n in enumerate(names)
+        if n not in binned
+    }
     lens.public = {n: (np.asarray(values[n]), given[:, a]) for a, n in enumerate(names)}
     return tuple(names), given, frame.assign(**values)
 
+
 # %% ../nbs/07_constraints.ipynb #z002
-def _given_shares(given: np.ndarray, held: tuple, lens: Lens) -> Callable: # (m, p) codes of the public columns, their names -> function of some of the names
+def _given_shares(
+    given: np.ndarray, held: tuple, lens: Lens
+) -> (
+    Callable
+):  # (m, p) codes of the public columns, their names -> function of some of the names
     "Shares of the combinations of public columns."
+
     def shares(common: tuple) -> np.ndarray:
         table = np.zeros([lens.shape[lens.index(n)] for n in common])
         np.add.at(table, tuple(given[:, held.index(n)] for n in common), 1 / len(given))
         return table
+
     return shares
 
-def check_facts(bounds: Sequence, rules: Sequence, marginals: Sequence, given: np.ndarray | None, held: tuple, lens: Lens) -> None: # given: (m, p) codes of the public columns
+
+def check_facts(
+    bounds: Sequence,
+    rules: Sequence,
+    marginals: Sequence,
+    given: np.ndarray | None,
+    held: tuple,
+    lens: Lens,
+) -> None:  # given: (m, p) codes of the public columns
     "Raise a sentence that names the facts when no table obeys all of them."
     check_range(bounds, lens)
-    facts = [Fact(f"the rule {r.label()}", r.columns, rule=r) for r in rules] + [Fact(b.label(), b.statistic.names(), bound=b) for b in bounds if _linear(b.statistic, lens)]
+    facts = [Fact(f"the rule {r.label()}", r.columns, rule=r) for r in rules] + [
+        Fact(b.label(), b.statistic.names(), bound=b)
+        for b in bounds
+        if _linear(b.statistic, lens)
+    ]
     for p in marginals:
         clique, table = p.shares(lens)
-        facts.append(Fact(f"the public marginal {p.label()}", clique, table=lambda common, clique=clique, table=table: _narrow(table, clique, common, lambda a, axes: a.sum(axes)),
-                          slack=1e-6 if given is None else 1.001 / len(given)))                                   # rounded to whole rows
-    shown = [] if given is None else [Fact(f"the public columns {', '.join(held)}", held, table=_given_shares(given, held, lens))]
+        facts.append(
+            Fact(
+                f"the public marginal {p.label()}",
+                clique,
+                table=lambda common, clique=clique, table=table: _narrow(
+                    table, clique, common, lambda a, axes: a.sum(axes)
+                ),
+                slack=1e-6 if given is None else 1.001 / len(given),
+            )
+        )  # rounded to whole rows
+    shown = (
+        []
+        if given is None
+        else [
+            Fact(
+                f"the public columns {', '.join(held)}",
+                held,
+                table=_given_shares(given, held, lens),
+            )
+        ]
+    )
     check_together(facts, lens, shown)
     check_values(bounds, [f for f in (*facts, *shown) if f.bound is None], lens)
 
+
 # %% ../nbs/07_constraints.ipynb #v119
-def check_avoid(wish: Avoid, bounds: Sequence, *facts: Any) -> None: # what `check_facts` takes
+def check_avoid(
+    wish: Avoid, bounds: Sequence, *facts: Any
+) -> None:  # what `check_facts` takes
     "Raise a sentence when the statistic is fixed at the value that it is to avoid."
-    far, said = wish.floor**.5, ""
+    far, said = wish.floor**0.5, ""
     for side in ({"low": float(wish.value) + far}, {"high": float(wish.value) - far}):
-        try: return check_facts([*bounds, Bound(wish.statistic, **side, slack=0., name=wish.name)], *facts)
-        except RuleError as problem: said = str(problem)
-    raise RuleError(f"{wish.label()} cannot be met, for the statistic cannot leave this value by {far:g}: {said}")
+        try:
+            return check_facts(
+                [*bounds, Bound(wish.statistic, **side, slack=0.0, name=wish.name)],
+                *facts,
+            )
+        except RuleError as problem:
+            said = str(problem)
+    raise RuleError(
+        f"{wish.label()} cannot be met, for the statistic cannot leave this value by "
+        f"{far:g}: {said}"
+    )
+
 
 # %% ../nbs/07_constraints.ipynb #c055b
 def _check_tuples(**given: Any) -> None:
     "Raise a sentence unless what is given is a tuple or a list."
     for name, value in given.items():
-        if not isinstance(value, (tuple, list)): raise ValueError(f"{name}={value!r} is not a tuple: give a tuple or a list, an empty one for none.")
+        if not isinstance(value, (tuple, list)):
+            raise ValueError(
+                f"{name}={value!r} is not a tuple: give a tuple or a list, an empty "
+                "one for none."
+            )
 
-def _by_kind(constraints: Sequence) -> dict: # type -> list
-    "Rules, public marginals and public columns apart, or a sentence about something else."
-    kinds = {k: [c for c in constraints if isinstance(c, k)] for k in (Rule, PublicMarginal, PublicColumns)}
+
+def _by_kind(constraints: Sequence) -> dict:  # type -> list
+    """Rules, public marginals and public columns apart, or a sentence about something
+    else."""
+    kinds = {
+        k: [c for c in constraints if isinstance(c, k)]
+        for k in (Rule, PublicMarginal, PublicColumns)
+    }
     for c in constraints:
-        if not isinstance(c, tuple(kinds)): raise ValueError(f"constraints holds a {type(c).__name__}: give a Rule, a PublicMarginal or a PublicColumns; a Penalty goes to penalties.")
+        if not isinstance(c, tuple(kinds)):
+            raise ValueError(
+                f"constraints holds a {type(c).__name__}: give a Rule, a "
+                "PublicMarginal or a PublicColumns; a Penalty goes to penalties."
+            )
     return kinds
+
 
 # %% ../nbs/07_constraints.ipynb #c056
 class Requirements:
     "Penalties and constraints, checked, in the form that the algorithm uses."
-    def __init__(self,
-                 schema,           # public facts about the columns
-                 penalties=(),     # Penalty, Bound, or pairs (function of the particles, weight)
-                 constraints=(),   # Rule, PublicMarginal, PublicColumns
-                 embedding: Embedding | None = None, # places of the levels
-                 encode: Callable | None = None,     # (frame, names) -> codes, for public columns
-                 ):
+
+    def __init__(
+        self,
+        schema,  # public facts about the columns
+        penalties=(),  # Penalty, Bound, or pairs (function of the particles, weight)
+        constraints=(),  # Rule, PublicMarginal, PublicColumns
+        embedding: Embedding | None = None,  # places of the levels
+        encode: Callable | None = None,  # (frame, names) -> codes, for public columns
+    ):
         _check_tuples(penalties=penalties, constraints=constraints)
         self.lens = Lens(schema, embedding)
         wishes = [as_penalty(p) for p in penalties]
-        for p in wishes: check_penalty(p, self.lens)
+        for p in wishes:
+            check_penalty(p, self.lens)
         self.penalties: list[Any] = [p for p in wishes if p.weight]
         kinds = _by_kind(constraints)
-        self.held, self.given, self.source = _held(kinds[PublicColumns], self.lens, encode)
+        self.held, self.given, self.source = _held(
+            kinds[PublicColumns], self.lens, encode
+        )
         self.groups = groups_of(kinds[Rule], self.lens)
         self.public = _public(kinds[PublicMarginal], self.groups, self.lens)
-        self.others = {p.shares(self.lens)[0] for p in kinds[PublicMarginal] if p.others}, any(c.others for c in kinds[PublicColumns])  # public marginals and columns of other people
-        known = [p for p in self.penalties if isinstance(p, Bound)], kinds[Rule], kinds[PublicMarginal], self.given, self.held, self.lens
+        self.others = (
+            {p.shares(self.lens)[0] for p in kinds[PublicMarginal] if p.others},
+            any(c.others for c in kinds[PublicColumns]),
+        )  # public marginals and columns of other people
+        known = (
+            [p for p in self.penalties if isinstance(p, Bound)],
+            kinds[Rule],
+            kinds[PublicMarginal],
+            self.given,
+            self.held,
+            self.lens,
+        )
         check_facts(*known)
         for p in self.penalties:
-            if isinstance(p, Avoid) and p.weight > 0: check_avoid(p, *known)
+            if isinstance(p, Avoid) and p.weight > 0:
+                check_avoid(p, *known)
         self.groups = [g for g in self.groups if g.free]
 
     forbidden = property(lambda self: {g.columns: ~g.allowed for g in self.groups})
-    descends = property(lambda self: any(not isinstance(p, Bound) for p in self.penalties)) # a bound says itself where to go; other wishes are weighed against the tables by descent
-    def refining(self, tables: dict) -> dict: # keyword arguments of `refine`
-        "What refinement must know: the rules, which columns they tie, what is held, and that public marginals weigh more."
+    descends = property(
+        lambda self: any(not isinstance(p, Bound) for p in self.penalties)
+        # # a bound says itself where to go; other wishes are weighed against the tables
+        # by
+        # descent
+    )
+
+    def refining(self, tables: dict) -> dict:  # keyword arguments of `refine`
+        """What refinement must know: the rules, which columns they tie, what is held,
+        and that public marginals weigh more."""
         tied = [g for g in self.groups if len(g.columns) > 1 and not g.may.all()]
-        walls, cells = {g.columns: ~g.allowed for g in self.groups if g not in tied}, [np.argwhere(g.may.any(0)) for g in tied]
-        together = [(g.free, c, g.kinds(slice(None), len(g.kind)), g.may[(slice(None), *c.T)]) if g.held else (g.free, c) for g, c in zip(tied, cells)]
-        return dict(embedding=self.lens.embedding, forbidden=walls or None, held=self.held, together=together, weights={c: 1000. for c in self.public if c in tables})
+        walls, cells = (
+            {g.columns: ~g.allowed for g in self.groups if g not in tied},
+            [np.argwhere(g.may.any(0)) for g in tied],
+        )
+        together = [
+            (g.free, c, g.kinds(slice(None), len(g.kind)), g.may[(slice(None), *c.T)])
+            if g.held
+            else (g.free, c)
+            for g, c in zip(tied, cells)
+        ]
+        return dict(
+            embedding=self.lens.embedding,
+            forbidden=walls or None,
+            held=self.held,
+            together=together,
+            weights={c: 1000.0 for c in self.public if c in tables},
+        )
 
-    def __bool__(self) -> bool: return bool(self.penalties or self.groups or self.public or self.held)
+    def __bool__(self) -> bool:
+        return bool(self.penalties or self.groups or self.public or self.held)
 
-    def penalty(self, particles: torch.Tensor) -> torch.Tensor: # (m, D) -> scalar
+    def penalty(self, particles: torch.Tensor) -> torch.Tensor:  # (m, D) -> scalar
         "The weighted sum of all penalties, for the descent."
-        view, total = self.lens(particles), torch.zeros((), dtype=particles.dtype, device=particles.device)
-        for p in self.penalties: total = total + p(view)
+        view, total = (
+            self.lens(particles),
+            torch.zeros((), dtype=particles.dtype, device=particles.device),
+        )
+        for p in self.penalties:
+            total = total + p(view)
         return total
 
+
 # %% ../nbs/07_constraints.ipynb #c059
-def aims_of(wants: Requirements,
-            codes: np.ndarray, # (m, d) codes after the descent
-            cloud: np.ndarray, # (m, D) what the descent has reached
-            ) -> list: # of Aim
-    "The penalties as the finalization needs them: limits are the penalties' own, or what the descent has reached."
+def aims_of(
+    wants: Requirements,
+    codes: np.ndarray,  # (m, d) codes after the descent
+    cloud: np.ndarray,  # (m, D) what the descent has reached
+) -> list:  # of Aim
+    """The penalties as the finalization needs them: limits are the penalties' own, or
+    what the descent has reached."""
     out: list[Aim] = []
-    rows, reached = (wants.lens(torch.as_tensor(z)) for z in (wants.lens.embedding.embed(codes), cloud))
+    rows, reached = (
+        wants.lens(torch.as_tensor(z))
+        for z in (wants.lens.embedding.embed(codes), cloud)
+    )
     for p in wants.penalties:
-        if isinstance(p, Avoid): p = p.kept(float(p.statistic(rows)), wants.lens)
-        if isinstance(p, Bound): out += bound_aims(p, wants.lens); continue
+        if isinstance(p, Avoid):
+            p = p.kept(float(p.statistic(rows)), wants.lens)
+        if isinstance(p, Bound):
+            out += bound_aims(p, wants.lens)
+            continue
         limit = p.weight * p.limit if p.limit is not None else float(p(reached))
         out.append(Aim(FunctionGauge(p, wants.lens, codes), limit))
     return out
+
 
 # %% ../nbs/07_constraints.ipynb #c065
 def _say_unmet(codes: np.ndarray, wants: Requirements) -> None:
@@ -1026,50 +2344,104 @@ def _say_unmet(codes: np.ndarray, wants: Requirements) -> None:
     view = wants.lens(torch.as_tensor(wants.lens.embedding.embed(codes)))
     for b in [p for p in wants.penalties if isinstance(p, Bound)]:
         s, room = float(b.statistic(view)), 1.01 * b.room(wants.lens) + 1e-6
-        if not b.low - room <= s <= b.high + room: warnings.warn(f"{b.label()} is not met: the rows have {s:.4g}; loosen it, or what stands against it.", UserWarning, stacklevel=3)
+        if not b.low - room <= s <= b.high + room:
+            warnings.warn(
+                (
+                    f"{b.label()} is not met: the rows have {s:.4g}; loosen it, or "
+                    "what "
+                    "stands against it."
+                ),
+                UserWarning,
+                stacklevel=3,
+            )
     for clique, table in wants.public.items():
-        counts = np.zeros(table.shape); np.add.at(counts, tuple(codes[:, wants.lens.embedding.index(clique)].T), 1)
-        if (off := abs(counts - len(codes) * table).max()) > 2: warnings.warn(f"the public marginal of {', '.join(clique)} is not met: a cell is {off:.0f} rows off; loosen what stands against it.", UserWarning, stacklevel=3)
+        counts = np.zeros(table.shape)
+        np.add.at(counts, tuple(codes[:, wants.lens.embedding.index(clique)].T), 1)
+        if (off := abs(counts - len(codes) * table).max()) > 2:
+            warnings.warn(
+                (
+                    f"the public marginal of {', '.join(clique)} is not met: a cell is "
+                    f"{off:.0f} rows off; loosen what stands against it."
+                ),
+                UserWarning,
+                stacklevel=3,
+            )
+
 
 # %% ../nbs/07_constraints.ipynb #w100
-def _obedient(codes: np.ndarray, wants: Requirements, rng) -> np.ndarray: # (m, d) codes
+def _obedient(
+    codes: np.ndarray, wants: Requirements, rng
+) -> np.ndarray:  # (m, d) codes
     "The codes, with the rules obeyed and the public columns as they are."
     codes = repair(codes, wants.groups, wants.lens.embedding, wants.held, rng)
-    if wants.held: codes[:, wants.lens.embedding.index(wants.held)] = wants.given
+    if wants.held:
+        codes[:, wants.lens.embedding.index(wants.held)] = wants.given
     return codes
 
-def warmed(codes: np.ndarray,   # (m, d) codes, such as draws of a mixture
-           tables: dict,        # clique -> probability array
-           schema,              # anything with `names` and `shape`
-           wants: Requirements, # what must hold
-           warm: int,           # warm sweeps
-           *,
-           seed=None,           # int, numpy Generator or None
-           **options,           # passed to `refine`: history, verbose
-           ) -> np.ndarray: # (m, d) int32 codes
-    "Rows that obey every rule and have forgotten where they came from; the penalties are not asked yet."
+
+def warmed(
+    codes: np.ndarray,  # (m, d) codes, such as draws of a mixture
+    tables: dict,  # clique -> probability array
+    schema,  # anything with `names` and `shape`
+    wants: Requirements,  # what must hold
+    warm: int,  # warm sweeps
+    *,
+    seed=None,  # int, numpy Generator or None
+    **options,  # passed to `refine`: history, verbose
+) -> np.ndarray:  # (m, d) int32 codes
+    """Rows that obey every rule and have forgotten where they came from; the penalties
+    are not asked yet."""
     rng = np.random.default_rng(seed)
-    return refine(_obedient(codes, wants, rng), tables, schema, warm=warm, sweeps=0, seed=rng, **wants.refining(tables), **options)
+    return refine(
+        _obedient(codes, wants, rng),
+        tables,
+        schema,
+        warm=warm,
+        sweeps=0,
+        seed=rng,
+        **wants.refining(tables),
+        **options,
+    )
+
 
 # %% ../nbs/07_constraints.ipynb #s0730
-def finalize(particles: np.ndarray,       # (m, D) particles after the descent
-             tables: dict,                # clique -> probability array
-             schema,                      # anything with `names` and `shape`
-             wants: Requirements,         # what must hold
-             refinement: Mapping | None = None, # keyword arguments of `refine`; None: nearest centre and repair only; with penalties `warm` is left to `warmed`
-             *,
-             seed=None,                   # int, numpy Generator or None
-             history: list | None = None, # receives what `refine` or `settle` report
-             verbose: bool = False,       # progress bar of the refinement
-             ) -> np.ndarray: # (m, d) int32 codes that obey every rule
+def finalize(
+    particles: np.ndarray,  # (m, D) particles after the descent
+    tables: dict,  # clique -> probability array
+    schema,  # anything with `names` and `shape`
+    wants: Requirements,  # what must hold
+    refinement: Mapping
+    # keyword arguments of `refine`; None: nearest centre and repair only; with
+    # penalties `warm` is left to `warmed`
+    | None = None,
+    *,
+    seed=None,  # int, numpy Generator or None
+    history: list | None = None,  # receives what `refine` or `settle` report
+    verbose: bool = False,  # progress bar of the refinement
+) -> np.ndarray:  # (m, d) int32 codes that obey every rule
     "Codes for the particles that obey every rule, then refined."
     embedding, rng = wants.lens.embedding, np.random.default_rng(seed)
-    drawn = dither(particles, wants.lens, rng) if wants.penalties and refinement is not None else embedding.nearest(particles)
+    drawn = (
+        dither(particles, wants.lens, rng)
+        if wants.penalties and refinement is not None
+        else embedding.nearest(particles)
+    )
     codes = _obedient(drawn, wants, rng)
-    cloud = np.where((codes != drawn).any(1, keepdims=True), embedding.embed(codes), particles)      # what the rules leave of it
+    cloud = np.where(
+        (codes != drawn).any(1, keepdims=True), embedding.embed(codes), particles
+    )  # what the rules leave of it
     options = dict(seed=rng, history=history, **wants.refining(tables))
-    if refinement is not None and not wants.penalties: codes = refine(codes, tables, schema, verbose=verbose, **options, **refinement)
-    elif refinement is not None: codes = settle(codes, tables, schema, aims_of(wants, codes, cloud), **options, **{k: v for k, v in refinement.items() if k != "warm"})
+    if refinement is not None and not wants.penalties:
+        codes = refine(codes, tables, schema, verbose=verbose, **options, **refinement)
+    elif refinement is not None:
+        codes = settle(
+            codes,
+            tables,
+            schema,
+            aims_of(wants, codes, cloud),
+            **options,
+            **{k: v for k, v in refinement.items() if k != "warm"},
+        )
     codes = exact_counts(codes, wants.public, embedding, wants.groups, wants.held, rng)
     _say_unmet(codes, wants)
     return codes

@@ -4,21 +4,50 @@
 
 # %% ../nbs/11_datasets.ipynb #c002
 from __future__ import annotations
-import contextlib, importlib.util, io, json, os, re, sys, warnings
+
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import re
+import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
+
 import numpy as np
 import pandas as pd
-from .schema import Boolean, Categorical, Numeric, Ordinal, PrivacyWarning, Schema
+
+from privpgd.schema import (
+    Boolean,
+    Categorical,
+    Numeric,
+    Ordinal,
+    PrivacyWarning,
+    Schema,
+)
 
 # %% auto #0
-__all__ = ['Data', 'DatasetError', 'paper_edges', 'codebook', 'list_datasets', 'data_dir', 'paper_schema', 'load_dataset',
-           'paper_results']
+__all__ = [
+    "Data",
+    "DatasetError",
+    "paper_edges",
+    "codebook",
+    "list_datasets",
+    "data_dir",
+    "paper_schema",
+    "load_dataset",
+    "paper_results",
+]
+
 
 # %% ../nbs/11_datasets.ipynb #c005
 @dataclass(frozen=True, eq=False)
 class Data:
-    "A table split in two, its public schema, the task that comes with it, and where it is from."
+    """A table split in two, its public schema, the task that comes with it, and where
+    it is from."""
+
     name: str  # the name given to `load_dataset`
     train: pd.DataFrame  # the rows to protect
     test: pd.DataFrame  # rows that no method may see, to measure on
@@ -32,22 +61,35 @@ class Data:
     bounds: str = ""  # where the schema's bounds and levels come from
 
     def __repr__(self) -> str:
-        return (f"Data({self.name!r}: {len(self.train):,} + {len(self.test):,} rows, {len(self.schema.names)} columns, "
-                f"{self.task} of {self.target!r}, unit: {self.unit})")
+        return (
+            f"Data({self.name!r}: {len(self.train):,} + {len(self.test):,} rows, "
+            f"{len(self.schema.names)} columns, "
+            f"{self.task} of {self.target!r}, unit: {self.unit})"
+        )
+
 
 # %% ../nbs/11_datasets.ipynb #c007
 def _catalogue() -> dict:
     "The entries of `datasets.json`, by name."
-    return json.loads((Path(__file__).parent / "data" / "datasets.json").read_text(encoding="utf-8"))
+    return json.loads(
+        (Path(__file__).parent / "data" / "datasets.json").read_text(encoding="utf-8")
+    )
+
 
 def _entry(name: str) -> dict:
     "One entry, or one sentence that lists the names."
     entries = _catalogue()
-    if name not in entries: raise DatasetError(f"There is no dataset named {name!r}; choose one of {', '.join(sorted(entries))}.")
+    if name not in entries:
+        raise DatasetError(
+            f"There is no dataset named {name!r}; choose one of "
+            f"{', '.join(sorted(entries))}."
+        )
     return entries[name]
+
 
 class DatasetError(ValueError):
     "A dataset that is unknown, absent, or not in the form that its name promises."
+
 
 # %% ../nbs/11_datasets.ipynb #c011
 def paper_edges(
@@ -56,154 +98,319 @@ def paper_edges(
     bins: int = 32,  # number of bins
     integer: bool = False,  # do the values lie on the integers?
 ) -> tuple[float, ...]:  # bins + 1 increasing edges for `Numeric(bins=...)`
-    "Equal-width bins closed on the right, as the paper's code cuts them, written as bins closed on the left."
+    """Equal-width bins closed on the right, as the paper's code cuts them, written as
+    bins closed on the left."""
     edges = np.linspace(low, high, bins + 1)
-    inner = np.floor(edges[1:-1]) + 0.5 if integer else np.nextafter(edges[1:-1], np.inf)
+    inner = (
+        np.floor(edges[1:-1]) + 0.5 if integer else np.nextafter(edges[1:-1], np.inf)
+    )
     return (float(low), *map(float, inner), float(high))
+
 
 # %% ../nbs/11_datasets.ipynb #c015
 def _column(spec: dict):
     "One column of the schema from its line in the file."
-    keep = {k: v for k, v in spec.items() if k not in ("kind", "label", "closed", "text")}
-    if spec["kind"] == "boolean": return Boolean(**keep)
-    if spec["kind"] == "ordinal": return Ordinal(**{**keep, "levels": tuple(keep["levels"])})
-    if spec["kind"] == "categorical": return Categorical(**{**keep, "levels": tuple(keep["levels"])})
-    if spec.get("closed") == "right": keep["bins"] = paper_edges(spec["low"], spec["high"], spec["bins"], spec.get("integer", False))
-    elif isinstance(keep["bins"], list): keep["bins"] = tuple(keep["bins"])
+    keep = {
+        k: v for k, v in spec.items() if k not in ("kind", "label", "closed", "text")
+    }
+    if spec["kind"] == "boolean":
+        return Boolean(**keep)
+    if spec["kind"] == "ordinal":
+        return Ordinal(**{**keep, "levels": tuple(keep["levels"])})
+    if spec["kind"] == "categorical":
+        return Categorical(**{**keep, "levels": tuple(keep["levels"])})
+    if spec.get("closed") == "right":
+        keep["bins"] = paper_edges(
+            spec["low"], spec["high"], spec["bins"], spec.get("integer", False)
+        )
+    elif isinstance(keep["bins"], list):
+        keep["bins"] = tuple(keep["bins"])
     return Numeric(**keep)
+
 
 def _schema(entry: dict) -> Schema:
     "The declared schema of an entry."
     return Schema(tuple(_column(c) for c in entry["columns"]))
 
+
 # %% ../nbs/11_datasets.ipynb #c018
 def codebook(name: str = "randhie") -> pd.DataFrame:  # one row per column
-    "What each column of a dataset means, its kind, its public bounds or levels, and its number of codes."
+    """What each column of a dataset means, its kind, its public bounds or levels, and
+    its number of codes."""
     entry, rows = _entry(name), []
     for spec, size in zip(entry["columns"], _schema(entry).shape):
-        values = f"{spec['low']:,} to {spec['high']:,}" if spec["kind"] == "numeric" else ", ".join(map(str, spec.get("text", spec.get("levels", ["yes", "no"]))))
-        rows.append(dict(column=spec["name"], kind=spec["kind"], values=values, missing=spec.get("missing", False), codes=size, label=spec["label"]))
+        values = (
+            f"{spec['low']:,} to {spec['high']:,}"
+            if spec["kind"] == "numeric"
+            else ", ".join(
+                map(str, spec.get("text", spec.get("levels", ["yes", "no"])))
+            )
+        )
+        rows.append(
+            dict(
+                column=spec["name"],
+                kind=spec["kind"],
+                values=values,
+                missing=spec.get("missing", False),
+                codes=size,
+                label=spec["label"],
+            )
+        )
     return pd.DataFrame(rows)
 
+
 def list_datasets() -> pd.DataFrame:  # one row per dataset
-    "Every dataset with its number of training rows (the paper's n), its task, and where its bounds come from."
-    size = lambda e: e.get("train_rows") or e["rows"] - -(-e["rows"] // 5)
-    return pd.DataFrame([dict(name=n, train=size(e), columns=len(e["columns"]), task=e["task"], target=e["target"], source=e["source"], bounds=e["bounds"])
-                         for n, e in _catalogue().items()])
+    """Every dataset with its number of training rows (the paper's n), its task, and
+    where its bounds come from."""
+
+    def size(e):
+        return e.get("train_rows") or e["rows"] - -(-e["rows"] // 5)
+
+    return pd.DataFrame(
+        [
+            dict(
+                name=n,
+                train=size(e),
+                columns=len(e["columns"]),
+                task=e["task"],
+                target=e["target"],
+                source=e["source"],
+                bounds=e["bounds"],
+            )
+            for n, e in _catalogue().items()
+        ]
+    )
+
 
 # %% ../nbs/11_datasets.ipynb #c022
 def data_dir() -> Path:  # the folder, which need not exist yet
     "The folder for downloaded tables: `PRIVPGD_DATA`, or a folder in the user's cache."
-    if os.environ.get("PRIVPGD_DATA"): return Path(os.environ["PRIVPGD_DATA"]).expanduser()
-    if sys.platform == "win32": base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
-    elif sys.platform == "darwin": base = "~/Library/Caches"
-    else: base = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    if os.environ.get("PRIVPGD_DATA"):
+        return Path(os.environ["PRIVPGD_DATA"]).expanduser()
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME", "~/.cache")
     return Path(base).expanduser() / "privpgd"
+
 
 def _local(name: str) -> pd.DataFrame | None:
     "The table from the data folder, or None."
-    for path, read in ((data_dir() / f"{name}.parquet", pd.read_parquet), (data_dir() / f"{name}.csv", pd.read_csv)):
-        if path.is_file(): return read(path)
+    for path, read in (
+        (data_dir() / f"{name}.parquet", pd.read_parquet),
+        (data_dir() / f"{name}.csv", pd.read_csv),
+    ):
+        if path.is_file():
+            return read(path)
     return None
 
+
 # %% ../nbs/11_datasets.ipynb #c026
-_RANDHIE = dict(site="site", coinsurance="coins", year="year", female="female", age="xage", income="income", family_size="num",
-                health_index="ghindx", chronic="disea", limitation="physlm", visits="mdvis", spending="meddol")
+_RANDHIE = dict(
+    site="site",
+    coinsurance="coins",
+    year="year",
+    female="female",
+    age="xage",
+    income="income",
+    family_size="num",
+    health_index="ghindx",
+    chronic="disea",
+    limitation="physlm",
+    visits="mdvis",
+    spending="meddol",
+)
+
 
 def _read_randhie() -> tuple[pd.DataFrame, pd.Series]:
     "The twelve columns and the person that each row belongs to."
-    spec = importlib.util.find_spec("statsmodels")  # the package need not be imported for one of its files
-    if spec is None or spec.origin is None: raise DatasetError("randhie comes with statsmodels, which is not installed: pip install statsmodels.")
-    raw = pd.read_csv(Path(spec.origin).parent / "datasets" / "randhie" / "src" / "randhie.csv")
+    spec = importlib.util.find_spec(
+        "statsmodels"
+    )  # the package need not be imported for one of its files
+    if spec is None or spec.origin is None:
+        raise DatasetError(
+            "randhie comes with statsmodels, which is not installed: pip install "
+            "statsmodels."
+        )
+    raw = pd.read_csv(
+        Path(spec.origin).parent / "datasets" / "randhie" / "src" / "randhie.csv"
+    )
     frame = pd.DataFrame({new: raw[old] for new, old in _RANDHIE.items()})
     frame["female"] = frame["female"] == 1
-    frame["limitation"] = frame["limitation"].where(frame["limitation"].isin([0.0, 1.0])).astype("boolean")
+    frame["limitation"] = (
+        frame["limitation"]
+        .where(frame["limitation"].isin([0.0, 1.0]))
+        .astype("boolean")
+    )
     return frame, raw["zper"]
 
+
 # %% ../nbs/11_datasets.ipynb #c029
-_PUMS_URL = "https://www2.census.gov/programs-surveys/acs/data/pums/2018/5-Year/csv_pca.zip"
+_PUMS_URL = (
+    "https://www2.census.gov/programs-surveys/acs/data/pums/2018/5-Year/csv_pca.zip"
+)
+
 
 def _pums_file(download: bool) -> Path:
-    "The California person file of 2018, 5-Year: found in the data folder, or downloaded into it."
+    """The California person file of 2018, 5-Year: found in the data folder, or
+    downloaded into it."""
     folder = data_dir() / "2018" / "5-Year"
     for path in (folder / "psam_p06.csv", data_dir() / "psam_p06.csv"):
-        if path.is_file(): return path
+        if path.is_file():
+            return path
     if download:
         from folktables.load_acs import initialize_and_download
+
         with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
             folder.mkdir(parents=True, exist_ok=True)
-            initialize_and_download(str(folder), "CA", "2018", "5-Year", "person", download=True)
-        with contextlib.suppress(OSError): folder.rmdir(); folder.parent.rmdir()  # only when nothing came
+            initialize_and_download(
+                str(folder), "CA", "2018", "5-Year", "person", download=True
+            )
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+            folder.parent.rmdir()  # only when nothing came
     return folder / "psam_p06.csv"
+
 
 # %% ../nbs/11_datasets.ipynb #c030
 def _read_acs(name: str, entry: dict, download: bool = True) -> pd.DataFrame:
     "Features and label of one ACS task, as folktables defines it."
     path = _pums_file(download)
     if not path.is_file():
-        raise DatasetError(f"{name} is not on this machine and could not be downloaded: get {_PUMS_URL} and put its file psam_p06.csv in {path.parent}.")
+        raise DatasetError(
+            f"{name} is not on this machine and could not be downloaded: get "
+            f"{_PUMS_URL} and put its file psam_p06.csv in {path.parent}."
+        )
     import folktables
+
     problem = getattr(folktables, entry["problem"])
-    wanted = {*problem.features, problem.target, "AGEP", "PINCP", "WKHP", "PWGTP", "ESR", "RAC1P"}
+    wanted = {
+        *problem.features,
+        problem.target,
+        "AGEP",
+        "PINCP",
+        "WKHP",
+        "PWGTP",
+        "ESR",
+        "RAC1P",
+    }
     raw = pd.read_csv(path, usecols=lambda column: column in wanted)
     features, label, _ = problem.df_to_pandas(raw)
-    return features.astype(float).assign(**{problem.target: label.iloc[:, 0].astype(int).to_numpy()})
+    return features.astype(float).assign(
+        **{problem.target: label.iloc[:, 0].astype(int).to_numpy()}
+    )
+
 
 # %% ../nbs/11_datasets.ipynb #c036
 def _read_openml(name: str, entry: dict, download: bool = True) -> pd.DataFrame:
-    "The OpenML table by the paper's protocol: rows with missing values dropped, then the first column."
+    """The OpenML table by the paper's protocol: rows with missing values dropped, then
+    the first column."""
     frame, number, reason = _local(name), entry["openml_id"], ""
     if frame is None and download:
         from sklearn.datasets import fetch_openml
+
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                frame = fetch_openml(data_id=number, target_column=None, as_frame=True, data_home=str(data_dir()), parser="auto", n_retries=1, delay=0.1).frame
-        except Exception as error: reason = f" ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
+                frame = fetch_openml(
+                    data_id=number,
+                    target_column=None,
+                    as_frame=True,
+                    data_home=str(data_dir()),
+                    parser="auto",
+                    n_retries=1,
+                    delay=0.1,
+                ).frame
+        except Exception as error:
+            reason = f" ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
     if frame is None:
-        raise DatasetError(f"{name} is not on this machine and could not be downloaded{reason}: get https://www.openml.org/d/{number} and put it, with all its columns, in {data_dir() / (name + '.csv')}.")
+        raise DatasetError(
+            f"{name} is not on this machine and could not be downloaded{reason}: get "
+            f"https://www.openml.org/d/{number} and put it, with all its columns, in "
+            f"{data_dir() / (name + '.csv')}."
+        )
     return frame.dropna().iloc[:, 1:]
+
 
 # %% ../nbs/11_datasets.ipynb #c045
 def _read_file(name: str, entry: dict) -> pd.DataFrame:
     "A table that only the data folder can give."
     frame = _local(name)
-    if frame is None: raise DatasetError(f"{name} has no download: put the table ({entry['source']}) in {data_dir() / (name + '.parquet')}.")
+    if frame is None:
+        raise DatasetError(
+            f"{name} has no download: put the table ({entry['source']}) in "
+            f"{data_dir() / (name + '.parquet')}."
+        )
     return frame
+
 
 # %% ../nbs/11_datasets.ipynb #c048
 def _read_toy(name: str, entry: dict, seed: int = 0) -> pd.DataFrame:
     "Simulated points in the plane, and which of two shapes they belong to."
     from sklearn.datasets import make_circles, make_moons
-    make = dict(toy_moons=lambda: make_moons(entry["rows"], noise=0.08, random_state=seed),
-                toy_rings=lambda: make_circles(entry["rows"], noise=0.06, factor=0.5, random_state=seed))[name]
+
+    make = dict(
+        toy_moons=lambda: make_moons(entry["rows"], noise=0.08, random_state=seed),
+        toy_rings=lambda: make_circles(
+            entry["rows"], noise=0.06, factor=0.5, random_state=seed
+        ),
+    )[name]
     points, label = make()
     return pd.DataFrame({"x": points[:, 0], "y": points[:, 1], entry["target"]: label})
 
+
 # %% ../nbs/11_datasets.ipynb #c051
-def _plain(text: str) -> str: return re.sub(r"[^a-z0-9]", "", str(text).lower())
+def _plain(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", str(text).lower())
+
 
 def _as_number(values: pd.Series, spec: dict) -> pd.Series:
-    "Numbers from a column that may hold them as text, or as the text levels that the file writes down."
-    if values.dtype == bool or pd.api.types.is_numeric_dtype(values): return values
-    text, known = values.astype(str), {level: i for i, level in enumerate(spec.get("text", ()))}
+    """Numbers from a column that may hold them as text, or as the text levels that the
+    file writes down."""
+    if values.dtype == bool or pd.api.types.is_numeric_dtype(values):
+        return values
+    text, known = (
+        values.astype(str),
+        {level: i for i, level in enumerate(spec.get("text", ()))},
+    )
     out = text.map(known).astype(float).fillna(pd.to_numeric(text, errors="coerce"))
-    if out.isna().any(): raise DatasetError(f"Column {spec['name']!r} holds {text[out.isna()].iloc[0]!r}, which is {'none of ' + ', '.join(known) if known else 'no number'}; get the published table.")
+    if out.isna().any():
+        raise DatasetError(
+            f"Column {spec['name']!r} holds {text[out.isna()].iloc[0]!r}, which is "
+            f"{'none of ' + ', '.join(known) if known else 'no number'}; get the "
+            "published table."
+        )
     return out
+
 
 def _conform(frame: pd.DataFrame, entry: dict, name: str) -> pd.DataFrame:
     "The declared columns, in order, with plain types."
     by_name, out = {_plain(c): c for c in frame.columns}, {}
     for spec in entry["columns"]:
         found = by_name.get(_plain(spec["name"]))
-        if found is None: raise DatasetError(f"The table for {name} has no column {spec['name']!r}; its columns are {', '.join(map(str, frame.columns))}.")
+        if found is None:
+            raise DatasetError(
+                f"The table for {name} has no column {spec['name']!r}; its columns are "
+                f"{', '.join(map(str, frame.columns))}."
+            )
         values = frame[found]
-        if spec["kind"] == "numeric": values = _as_number(values, spec)
-        if entry.get("transform", {}).get(spec["name"]) == "log1p": values = np.log1p(values.clip(lower=0))
-        if spec["kind"] == "numeric": values = values.astype("int64" if spec.get("integer") else "float64")
-        elif spec["kind"] != "boolean": values = values.astype(str) if isinstance(spec["levels"][0], str) else _as_number(values, spec).astype("int64")
+        if spec["kind"] == "numeric":
+            values = _as_number(values, spec)
+        if entry.get("transform", {}).get(spec["name"]) == "log1p":
+            values = np.log1p(values.clip(lower=0))
+        if spec["kind"] == "numeric":
+            values = values.astype("int64" if spec.get("integer") else "float64")
+        elif spec["kind"] != "boolean":
+            values = (
+                values.astype(str)
+                if isinstance(spec["levels"][0], str)
+                else _as_number(values, spec).astype("int64")
+            )
         out[spec["name"]] = values
     return pd.DataFrame(out).reset_index(drop=True)
+
 
 # %% ../nbs/11_datasets.ipynb #c054
 def paper_schema(
@@ -211,51 +418,118 @@ def paper_schema(
     declared: Schema,  # gives the columns that are not numeric, and which are integers
     bins: int = 32,  # the paper's k
 ) -> Schema:  # marked `source="data"`
-    "The schema that the paper's protocol reads from the rows: minimum and maximum of each column, `bins` bins."
+    """The schema that the paper's protocol reads from the rows: minimum and maximum of
+    each column, `bins` bins."""
     columns, limit = [], bins
     for column in declared.columns:
-        if not isinstance(column, Numeric) or column.size == 2: columns.append(column); continue
+        if not isinstance(column, Numeric) or column.size == 2:
+            columns.append(column)
+            continue
         low, high = float(frame[column.name].min()), float(frame[column.name].max())
-        if column.integer and high - low + 1 < limit: limit = int(high - low + 1)
-        if low == high: low, high = low - 0.001 * abs(low or 1), high + 0.001 * abs(high or 1)
+        if column.integer and high - low + 1 < limit:
+            limit = int(high - low + 1)
+        if low == high:
+            low, high = low - 0.001 * abs(low or 1), high + 0.001 * abs(high or 1)
         levels = column.integer and high - low + 1 == limit
-        columns.append(Numeric(column.name, low, high, bins=limit if levels else paper_edges(low, high, limit, column.integer), integer=column.integer, source="data"))
-    warnings.warn("bounds='data' reads the minimum and the maximum of every numeric column from the rows, without noise: for experiments on public tables, not for a release.", PrivacyWarning, stacklevel=3)
+        columns.append(
+            Numeric(
+                column.name,
+                low,
+                high,
+                bins=limit if levels else paper_edges(low, high, limit, column.integer),
+                integer=column.integer,
+                source="data",
+            )
+        )
+    warnings.warn(
+        (
+            "bounds='data' reads the minimum and the maximum of every numeric column "
+            "from "
+            "the rows, without noise: for experiments on public tables, not for a "
+            "release."
+        ),
+        PrivacyWarning,
+        stacklevel=3,
+    )
     return Schema(tuple(columns))
+
 
 # %% ../nbs/11_datasets.ipynb #c057
 def _split(frame: pd.DataFrame, groups=None) -> tuple[pd.DataFrame, pd.DataFrame]:
-    "80 percent and 20 percent of the rows, or of the groups, as scikit-learn's splitters draw them with random_state=42."
-    group = np.arange(len(frame)) if groups is None else np.unique(groups, return_inverse=True)[1]
-    count = int(group.max()) + 1; order = np.random.RandomState(42).permutation(count); held = -(-count // 5)
-    if groups is None: train, test = order[held:], order[:held]
-    else: inside = np.isin(group, order[:held]); train, test = np.flatnonzero(~inside), np.flatnonzero(inside)
-    return frame.iloc[train].reset_index(drop=True), frame.iloc[test].reset_index(drop=True)
+    """80 percent and 20 percent of the rows, or of the groups, as scikit-learn's
+    splitters draw them with random_state=42."""
+    group = (
+        np.arange(len(frame))
+        if groups is None
+        else np.unique(groups, return_inverse=True)[1]
+    )
+    count = int(group.max()) + 1
+    order = np.random.RandomState(42).permutation(count)
+    held = -(-count // 5)
+    if groups is None:
+        train, test = order[held:], order[:held]
+    else:
+        inside = np.isin(group, order[:held])
+        train, test = np.flatnonzero(~inside), np.flatnonzero(inside)
+    return frame.iloc[train].reset_index(drop=True), frame.iloc[test].reset_index(
+        drop=True
+    )
+
 
 # %% ../nbs/11_datasets.ipynb #c061
 def load_dataset(
     name: str = "randhie",  # see `list_datasets()`
-    bounds: str = "declared",  # "declared": the written schema; "data": the paper's protocol, which reads minima and maxima
+    # "declared": the written schema; "data": the paper's protocol, which reads minima
+    # and maxima
+    bounds: str = "declared",
     download: bool = True,  # may the network be asked?
 ) -> Data:
     "A table by name, split in two, with its public schema and its papers."
-    if bounds not in ("declared", "data"): raise DatasetError(f"bounds is {bounds!r}; it must be 'declared' or 'data'.")
+    if bounds not in ("declared", "data"):
+        raise DatasetError(f"bounds is {bounds!r}; it must be 'declared' or 'data'.")
     entry, groups = _entry(name), None
     local = _local(name) if entry["reader"] == "acs" else None
-    if entry["reader"] == "randhie": frame, groups = _read_randhie()
-    elif entry["reader"] == "toy": frame = _read_toy(name, entry)
-    elif entry["reader"] == "acs": frame = local if local is not None else _read_acs(name, entry, download)
-    elif entry["reader"] == "openml": frame = _read_openml(name, entry, download)
-    else: frame = _read_file(name, entry)
-    frame = _conform(frame, entry, name); schema = _schema(entry)
-    if bounds == "data": schema = paper_schema(frame, schema)
+    if entry["reader"] == "randhie":
+        frame, groups = _read_randhie()
+    elif entry["reader"] == "toy":
+        frame = _read_toy(name, entry)
+    elif entry["reader"] == "acs":
+        frame = local if local is not None else _read_acs(name, entry, download)
+    elif entry["reader"] == "openml":
+        frame = _read_openml(name, entry, download)
+    else:
+        frame = _read_file(name, entry)
+    frame = _conform(frame, entry, name)
+    schema = _schema(entry)
+    if bounds == "data":
+        schema = paper_schema(frame, schema)
     train, test = _split(frame, groups)
     if len(train) != entry.get("train_rows", len(train)):
-        warnings.warn(f"{name} has {len(train):,} training rows here and {entry['train_rows']:,} in the paper: the numbers are not comparable.", stacklevel=2)
-    said = {k: entry[k] for k in ("target", "task", "source", "citation", "licence", "unit")}
-    return Data(name=name, train=train, test=test, schema=schema, bounds=entry["bounds"] if bounds == "declared" else "read from the data", **said)
+        warnings.warn(
+            (
+                f"{name} has {len(train):,} training rows here and "
+                f"{entry['train_rows']:,} in the paper: the numbers are not comparable."
+            ),
+            stacklevel=2,
+        )
+    said = {
+        k: entry[k] for k in ("target", "task", "source", "citation", "licence", "unit")
+    }
+    return Data(
+        name=name,
+        train=train,
+        test=test,
+        schema=schema,
+        bounds=entry["bounds"] if bounds == "declared" else "read from the data",
+        **said,
+    )
+
 
 # %% ../nbs/11_datasets.ipynb #c078
-def paper_results() -> pd.DataFrame:  # epsilon, dataset, method, downstream, downstream_nonprivate, covariance, counting, thresholding, sw1, l1
+def paper_results() -> (
+    pd.DataFrame
+    # epsilon, dataset, method, downstream, downstream_nonprivate, covariance, counting,
+    # thresholding, sw1, l1
+):
     "The errors that the paper reports: 156 rows."
     return pd.read_csv(Path(__file__).parent / "data" / "paper_results.csv")

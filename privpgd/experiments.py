@@ -4,56 +4,136 @@
 
 # %% ../nbs/13_experiments.ipynb #c003
 from __future__ import annotations
-import contextlib, functools, glob, hashlib, importlib, itertools, json, math, os, platform, queue, re, signal, subprocess, sys, tempfile, threading, time, uuid, warnings
+
+import contextlib
+import functools
+import glob
+import hashlib
+import importlib
+import itertools
+import json
+import math
+import os
+import platform
+import queue
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+import warnings
 from collections.abc import Callable, Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
 import cloudpickle
 import joblib
 import numpy as np
 import pandas as pd
+
 from .datasets import Data, list_datasets, load_dataset, paper_results
 from .look import CYCLE, GREY, canvas, canvases
 from .metrics import METRICS, evaluate
 
 # %% auto #0
-__all__ = ['METHODS', 'PAPER_METRICS', 'find_methods', 'noise_facts', 'job_key', 'make_jobs', 'append_line', 'read_lines',
-           'read_results', 'versions', 'run_job', 'finished', 'run_grid', 'summary', 'paper_table', 'Rendered',
-           'render_table', 'against_paper', 'log_ratios', 'times_worse', 'plot_ratios']
+__all__ = [
+    "METHODS",
+    "PAPER_METRICS",
+    "find_methods",
+    "noise_facts",
+    "job_key",
+    "make_jobs",
+    "append_line",
+    "read_lines",
+    "read_results",
+    "versions",
+    "run_job",
+    "finished",
+    "run_grid",
+    "summary",
+    "paper_table",
+    "Rendered",
+    "render_table",
+    "against_paper",
+    "log_ratios",
+    "times_worse",
+    "plot_ratios",
+]
+
 
 # %% ../nbs/13_experiments.ipynb #c006
 def _privpgd(frame, schema, epsilon: float, delta: float, seed: int, **options):
     "Fit `PrivPGD` with these options; its table and its ledger."
     from privpgd.synthesizer import PrivPGD
-    model = PrivPGD(epsilon, delta, seed=seed, verbose=False, **options).fit(frame, schema)
+
+    model = PrivPGD(epsilon, delta, seed=seed, verbose=False, **options).fit(
+        frame, schema
+    )
     return model.sample(), model.privacy_
 
-def _paper_preset(frame, schema, epsilon, delta, seed): return _privpgd(frame, schema, epsilon, delta, seed, preset="paper")
-def _independent(frame, schema, epsilon, delta, seed): return _privpgd(frame, schema, epsilon, delta, seed, select=1)
-def _real(frame, schema, epsilon, delta, seed): return frame, None
+
+def _paper_preset(frame, schema, epsilon, delta, seed):
+    return _privpgd(frame, schema, epsilon, delta, seed, preset="paper")
+
+
+def _independent(frame, schema, epsilon, delta, seed):
+    return _privpgd(frame, schema, epsilon, delta, seed, select=1)
+
+
+def _real(frame, schema, epsilon, delta, seed):
+    return frame, None
+
 
 def _combined(frame, schema, epsilon, delta, seed, name: str):
-    "A generator with its usual marginals or, as in \"pgm+aim\", with those that a selector chooses."
+    """A generator with its usual marginals or, as in "pgm+aim", with those that a
+    selector chooses."""
     from privpgd.baselines import method
+
     return method(name)(frame, schema, epsilon, delta, seed)
 
-METHODS: dict[str, Callable] = {"privpgd": _privpgd, "privpgd-paper": _paper_preset, "independent": _independent, "real": _real,
-    **{name: functools.partial(_combined, name=name) for name in ("pgm+aim", "pgm+mst", "mop", "gsd", "rap", "gem")}}
+
+METHODS: dict[str, Callable] = {
+    "privpgd": _privpgd,
+    "privpgd-paper": _paper_preset,
+    "independent": _independent,
+    "real": _real,
+    **{
+        name: functools.partial(_combined, name=name)
+        for name in ("pgm+aim", "pgm+mst", "mop", "gsd", "rap", "gem")
+    },
+}
+
 
 # %% ../nbs/13_experiments.ipynb #c008
 def find_methods(
-    methods: str | Iterable[str] | dict[str, Callable],  # names in `METHODS`, or functions by name
+    methods: str
+    | Iterable[str]
+    | dict[str, Callable],  # names in `METHODS`, or functions by name
 ) -> dict[str, Callable]:
     "Functions by name; one sentence for a name that is not known."
-    if isinstance(methods, dict): return dict(methods)
+    if isinstance(methods, dict):
+        return dict(methods)
     names = [methods] if isinstance(methods, str) else list(methods)
     for name in names:
-        if name in METHODS: continue
-        if "+" not in name: raise ValueError(f"There is no method named {name!r}: choose from {', '.join(METHODS)}, or join a generator and a selector with a plus, as in gsd+mst.")
+        if name in METHODS:
+            continue
+        if "+" not in name:
+            raise ValueError(
+                f"There is no method named {name!r}: choose from {', '.join(METHODS)}, "
+                "or join a generator and a selector with a plus, as in gsd+mst."
+            )
         from privpgd.baselines import method
+
         method(name)  # raises one sentence unless it knows both
-    return {name: METHODS.get(name) or functools.partial(_combined, name=name) for name in names}
+    return {
+        name: METHODS.get(name) or functools.partial(_combined, name=name)
+        for name in names
+    }
+
 
 # %% ../nbs/13_experiments.ipynb #c011
 def noise_facts(
@@ -63,17 +143,33 @@ def noise_facts(
     if account is None or isinstance(account, (int, float, np.number)):
         return dict(sigma=None if account is None else float(account))
     noise = [entry.sigma for entry in account.entries if entry.sigma is not None]
-    return dict(sigma=1 / math.sqrt(2 * account.rho) if account.rho else None, epsilon_spent=account.epsilon,
-                sigma_counts=[min(noise), max(noise)] if noise else None)
+    return dict(
+        sigma=1 / math.sqrt(2 * account.rho) if account.rho else None,
+        epsilon_spent=account.epsilon,
+        sigma_counts=[min(noise), max(noise)] if noise else None,
+    )
+
 
 # %% ../nbs/13_experiments.ipynb #c014
 def job_key(
     job: dict,  # a job, or a line of results
 ) -> str:
     "Text that names a job: same arguments, same key."
-    number = lambda value: "none" if value is None or value != value else f"{float(value):.12g}"
-    return "/".join([str(job["dataset"]), str(job["method"]), f"epsilon={number(job['epsilon'])}", f"delta={number(job['delta'])}",
-                     f"seed={int(job['seed'])}", f"bounds={job.get('bounds') or 'declared'}"])
+
+    def number(value):
+        return "none" if value is None or value != value else f"{float(value):.12g}"
+
+    return "/".join(
+        [
+            str(job["dataset"]),
+            str(job["method"]),
+            f"epsilon={number(job['epsilon'])}",
+            f"delta={number(job['delta'])}",
+            f"seed={int(job['seed'])}",
+            f"bounds={job.get('bounds') or 'declared'}",
+        ]
+    )
+
 
 # %% ../nbs/13_experiments.ipynb #c015
 def make_jobs(
@@ -84,76 +180,146 @@ def make_jobs(
     delta: float = 1e-5,  # the same for all
     bounds: str = "declared",  # argument of `load_dataset`
 ) -> list[dict]:
-    "Every combination, seeds outermost; `real` has no budget and comes once for each seed."
+    """Every combination, seeds outermost; `real` has no budget and comes once for each
+    seed."""
     jobs: dict[str, dict] = {}
-    for seed, dataset, epsilon, method in itertools.product(seeds, datasets, epsilons, methods):
+    for seed, dataset, epsilon, method in itertools.product(
+        seeds, datasets, epsilons, methods
+    ):
         spends = method != "real"
-        job = dict(dataset=dataset, method=method, epsilon=float(epsilon) if spends else None, delta=float(delta) if spends else None,
-                   seed=int(seed), bounds=bounds)
+        job = dict(
+            dataset=dataset,
+            method=method,
+            epsilon=float(epsilon) if spends else None,
+            delta=float(delta) if spends else None,
+            seed=int(seed),
+            bounds=bounds,
+        )
         jobs.setdefault(job_key(job), job)
     return list(jobs.values())
 
+
 # %% ../nbs/13_experiments.ipynb #c018
-def _several(values: Any) -> list: return [values] if isinstance(values, (str, int, float, Data)) else list(values)
+def _several(values: Any) -> list:
+    return [values] if isinstance(values, (str, int, float, Data)) else list(values)
+
 
 def _positive(name: str, value: Any, unit: str) -> None:
     "Raise unless `value` is None or a positive number."
-    if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
-        raise ValueError(f"{name} = {value!r} is not a positive number of {unit}: leave it at None for no limit.")
+    if value is not None and not (
+        isinstance(value, (int, float)) and 0 < value < math.inf
+    ):
+        raise ValueError(
+            f"{name} = {value!r} is not a positive number of {unit}: leave it at None "
+            "for no limit."
+        )
+
 
 def _check_grid(datasets: list, epsilons: list, seeds: list, n_jobs: Any) -> None:
     "One sentence for the first wrong argument of a grid."
     known = set(list_datasets()["name"])
     for name in (d for d in datasets if not isinstance(d, Data)):
-        if name not in known: raise ValueError(f"There is no dataset named {name!r}: choose from {', '.join(sorted(known))}.")
+        if name not in known:
+            raise ValueError(
+                f"There is no dataset named {name!r}: choose from "
+                f"{', '.join(sorted(known))}."
+            )
     for epsilon in epsilons:
-        if not isinstance(epsilon, (int, float)) or not 0 < epsilon < math.inf: raise ValueError(f"epsilon = {epsilon!r} is not a positive number: give budgets such as 2.5.")
+        if not isinstance(epsilon, (int, float)) or not 0 < epsilon < math.inf:
+            raise ValueError(
+                f"epsilon = {epsilon!r} is not a positive number: give budgets such as "
+                "2.5."
+            )
     for seed in seeds:
-        if not isinstance(seed, (int, np.integer)) or seed < 0: raise ValueError(f"seed = {seed!r} is not a whole number of at least 0: give a number of seeds or a list.")
-    if not all((datasets, epsilons, seeds)): raise ValueError("The grid is empty: give at least one dataset, one epsilon and one seed.")
-    if not isinstance(n_jobs, int) or n_jobs == 0: raise ValueError(f"n_jobs = {n_jobs!r} is not a whole number other than 0: 1 runs one job at a time, -1 uses all cores.")
+        if not isinstance(seed, (int, np.integer)) or seed < 0:
+            raise ValueError(
+                f"seed = {seed!r} is not a whole number of at least 0: give a number "
+                "of seeds or a list."
+            )
+    if not all((datasets, epsilons, seeds)):
+        raise ValueError(
+            "The grid is empty: give at least one dataset, one epsilon and one seed."
+        )
+    if not isinstance(n_jobs, int) or n_jobs == 0:
+        raise ValueError(
+            f"n_jobs = {n_jobs!r} is not a whole number other than 0: 1 runs one job "
+            "at a time, -1 uses all cores."
+        )
+
 
 # %% ../nbs/13_experiments.ipynb #c020
 def _parse(line: bytes) -> dict | None:
     "The record of a line, or None when it is not one."
-    try: record = json.loads(line)
-    except (ValueError, UnicodeDecodeError): return None
-    return record if isinstance(record, dict) and {"dataset", "method", "epsilon", "delta", "seed"} <= record.keys() else None
+    try:
+        record = json.loads(line)
+    except (ValueError, UnicodeDecodeError):
+        return None
+    return (
+        record
+        if isinstance(record, dict)
+        and {"dataset", "method", "epsilon", "delta", "seed"} <= record.keys()
+        else None
+    )
+
 
 def _mend(descriptor: int) -> int:
-    "Cut off a half-written last line, or end a whole one that lacks its end; the size of the file."
-    size = os.fstat(descriptor).st_size; os.lseek(descriptor, max(0, size - 2**20), os.SEEK_SET)
-    tail = os.read(descriptor, 2**20); stump = tail[tail.rfind(b"\n") + 1:]
-    if not stump: return size
-    if _parse(stump) is not None: return size + os.write(descriptor, b"\n")
+    """Cut off a half-written last line, or end a whole one that lacks its end; the size
+    of the file."""
+    size = os.fstat(descriptor).st_size
+    os.lseek(descriptor, max(0, size - 2**20), os.SEEK_SET)
+    tail = os.read(descriptor, 2**20)
+    stump = tail[tail.rfind(b"\n") + 1 :]
+    if not stump:
+        return size
+    if _parse(stump) is not None:
+        return size + os.write(descriptor, b"\n")
     os.ftruncate(descriptor, size - len(stump))
     return size - len(stump)
+
 
 # %% ../nbs/13_experiments.ipynb #c021
 @contextlib.contextmanager
 def _locked(descriptor: int):
     "Hold the file's lock, where the system has such locks."
-    try: import fcntl
-    except ImportError: yield; return
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try: yield
-    finally: fcntl.flock(descriptor, fcntl.LOCK_UN)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
 
 def _plain(value: Any) -> Any:
     "The value as strict JSON can hold it: numbers that are not finite become null."
-    if isinstance(value, dict): return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)): return [_plain(v) for v in value]
-    if isinstance(value, np.generic): value = value.item()
-    if isinstance(value, float) and not math.isfinite(value): return None
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return (
+        value
+        if value is None or isinstance(value, (bool, int, float, str))
+        else str(value)
+    )
+
 
 # %% ../nbs/13_experiments.ipynb #c022
 def append_line(
     path: str | Path,  # a .jsonl file; made when it is not there
     record: dict,  # one run
 ) -> None:
-    "Append one line of JSON, whole or not at all, also when other processes append to the same file."
-    line = (json.dumps(_plain(record), ensure_ascii=False, allow_nan=False) + "\n").encode()
+    """Append one line of JSON, whole or not at all, also when other processes append to
+    the same file."""
+    line = (
+        json.dumps(_plain(record), ensure_ascii=False, allow_nan=False) + "\n"
+    ).encode()
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         with _locked(descriptor):
@@ -162,91 +328,189 @@ def append_line(
                 os.ftruncate(descriptor, size)
                 raise OSError(f"{path} could not take a whole line: is the disk full?")
             os.fsync(descriptor)
-    finally: os.close(descriptor)
+    finally:
+        os.close(descriptor)
+
 
 # %% ../nbs/13_experiments.ipynb #c029
 def _files(where: str | Path | Iterable) -> list[Path]:
     "The result files that a folder, a file, a pattern or a list of these stands for."
-    if not isinstance(where, (str, Path)): return [path for part in where for path in _files(part)]
-    if glob.has_magic(str(where)): return sorted(map(Path, glob.glob(str(where), recursive=True)))
-    if Path(where).is_dir(): return sorted(Path(where).glob("*.jsonl"))
-    if Path(where).is_file(): return [Path(where)]
-    raise ValueError(f"{where} is neither a file nor a folder: give the place that the results were written to.")
+    if not isinstance(where, (str, Path)):
+        return [path for part in where for path in _files(part)]
+    if glob.has_magic(str(where)):
+        return sorted(map(Path, glob.glob(str(where), recursive=True)))
+    if Path(where).is_dir():
+        return sorted(Path(where).glob("*.jsonl"))
+    if Path(where).is_file():
+        return [Path(where)]
+    raise ValueError(
+        f"{where} is neither a file nor a folder: give the place that the results were "
+        "written to."
+    )
+
 
 def read_lines(path: str | Path) -> list[dict]:
     "The records of one file, in order, without a stump at the end."
-    lines = Path(path).read_bytes().split(b"\n"); records = [_parse(line) for line in lines]
+    lines = Path(path).read_bytes().split(b"\n")
+    records = [_parse(line) for line in lines]
     for number, (line, record) in enumerate(zip(lines[:-1], records), 1):
-        if record is None and line.strip(): warnings.warn(f"{path}, line {number} is not a result and was passed over: {line[:40].decode(errors='replace')}", stacklevel=2)
+        if record is None and line.strip():
+            warnings.warn(
+                (
+                    f"{path}, line {number} is not a result and was passed over: "
+                    f"{line[:40].decode(errors='replace')}"
+                ),
+                stacklevel=2,
+            )
     return [record for record in records if record is not None]
 
+
 # %% ../nbs/13_experiments.ipynb #c030
-_FIRST = ("dataset", "method", "epsilon", "delta", "seed", "status", "seconds", "peak_mb", "sigma")  # columns that every table of results has
+_FIRST = (
+    "dataset",
+    "method",
+    "epsilon",
+    "delta",
+    "seed",
+    "status",
+    "seconds",
+    "peak_mb",
+    "sigma",
+)  # columns that every table of results has
+
 
 def read_results(
     where: str | Path | Iterable,  # a folder, a file, a pattern, or a list of these
 ) -> pd.DataFrame:  # one row for each job
     "Every run that is written there; the last line of each job counts."
-    last = {job_key(record): record for path in _files(where) for record in read_lines(path)}
+    last = {
+        job_key(record): record for path in _files(where) for record in read_lines(path)
+    }
     frame = pd.DataFrame(list(last.values()))
     first = [*_FIRST, *METRICS]
     for name in first:
-        if name not in frame: frame[name] = pd.Series(np.nan, index=frame.index)
-    if "status" in frame: frame["status"] = frame["status"].astype(object).where(frame["status"].notna(), "ok")
+        if name not in frame:
+            frame[name] = pd.Series(np.nan, index=frame.index)
+    if "status" in frame:
+        frame["status"] = (
+            frame["status"].astype(object).where(frame["status"].notna(), "ok")
+        )
     numbers = [c for c in first if c not in ("dataset", "method", "status", "seed")]
     frame[numbers] = frame[numbers].astype(float)
     return frame[[*first, *(c for c in frame if c not in first)]]
+
 
 # %% ../nbs/13_experiments.ipynb #c035
 def _memory(pid: int | str, field: str) -> float | None:
     "VmRSS (now) or VmHWM (largest) of a process in MB; None where it cannot be known."
     with contextlib.suppress(OSError, ValueError):
-        found = re.search(rf"{field}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+        found = re.search(
+            rf"{field}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text()
+        )
         return int(found[1]) / 1024 if found else None
     with contextlib.suppress(Exception):
         import psutil
-        return psutil.Process(os.getpid() if pid == "self" else pid).memory_info().rss / 2**20
+
+        return (
+            psutil.Process(os.getpid() if pid == "self" else pid).memory_info().rss
+            / 2**20
+        )
     return None
+
 
 def _peak_mb() -> float | None:
     "The largest resident memory of this process, in MB."
-    if Path("/proc/self/status").exists(): return _memory("self", "VmHWM")
+    if Path("/proc/self/status").exists():
+        return _memory("self", "VmHWM")
     with contextlib.suppress(ImportError):
         import resource
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+            2**20 if sys.platform == "darwin" else 2**10
+        )
     return _memory("self", "VmRSS")
+
 
 def _forget_peak() -> None:
     "Set the high-water mark back to what is in use, where the system allows it."
-    with contextlib.suppress(OSError): Path("/proc/self/clear_refs").write_text("5")
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
 
 # %% ../nbs/13_experiments.ipynb #c038
 def versions() -> dict[str, str]:
-    "Versions of Python and of the libraries in use, and a digest of this package's sources."
-    found = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"}
-    for name in ("privpgd", "torch", "numpy", "pandas", "scikit-learn", "numba", "opendp", "dp-accounting", "mbi", "jax"):
-        with contextlib.suppress(metadata.PackageNotFoundError): found[name] = metadata.version(name)
+    """Versions of Python and of the libraries in use, and a digest of this package's
+    sources."""
+    found = {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+    }
+    for name in (
+        "privpgd",
+        "torch",
+        "numpy",
+        "pandas",
+        "scikit-learn",
+        "numba",
+        "opendp",
+        "dp-accounting",
+        "mbi",
+        "jax",
+    ):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
     import privpgd
+
     sources = sorted(Path(privpgd.__file__).parent.glob("*.py"))
-    return found | {"privpgd": privpgd.__version__, "source": hashlib.sha256(b"".join(p.read_bytes() for p in sources)).hexdigest()[:12]}
+    return found | {
+        "privpgd": privpgd.__version__,
+        "source": hashlib.sha256(b"".join(p.read_bytes() for p in sources)).hexdigest()[
+            :12
+        ],
+    }
+
 
 # %% ../nbs/13_experiments.ipynb #c041
 def _trouble(error: BaseException, step: str = "method") -> dict:
     "Status and one line for an exception."
     text = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
-    memory = isinstance(error, MemoryError) or re.search("out of memory|allocate memory|not enough memory|RESOURCE_EXHAUSTED", text)
-    if step != "method": return dict(status="no data" if step == "load" else "raised", error=f"{step}: {text}")
+    memory = isinstance(error, MemoryError) or re.search(
+        "out of memory|allocate memory|not enough memory|RESOURCE_EXHAUSTED", text
+    )
+    if step != "method":
+        return dict(
+            status="no data" if step == "load" else "raised", error=f"{step}: {text}"
+        )
     return dict(status="memory limit" if memory else "raised", error=text)
 
-def _said(caught: list) -> list[str]: return list(dict.fromkeys(" ".join(str(w.message).split())[:300] for w in caught))[:5]
+
+def _said(caught: list) -> list[str]:
+    return list(dict.fromkeys(" ".join(str(w.message).split())[:300] for w in caught))[
+        :5
+    ]
+
 
 # %% ../nbs/13_experiments.ipynb #c042
 def _load(order: dict) -> tuple[Data, dict]:
     "The job's data, and what a line says about them."
-    job = order["job"]; data = order["data"] or load_dataset(job["dataset"], bounds=job["bounds"])
-    known = job["method"] in METHODS or "+" in job["method"]  # their rooms open before the clock starts
-    if known and job["method"] != "real": importlib.import_module("privpgd.baselines" if isinstance(METHODS.get(job["method"]), functools.partial | None) else "privpgd.synthesizer")
-    return data, dict(rows=len(data.train), columns=len(data.schema.names), source=data.source, bounds_from=data.bounds)
+    job = order["job"]
+    data = order["data"] or load_dataset(job["dataset"], bounds=job["bounds"])
+    known = (
+        job["method"] in METHODS or "+" in job["method"]
+    )  # their rooms open before the clock starts
+    if known and job["method"] != "real":
+        importlib.import_module(
+            "privpgd.baselines"
+            if isinstance(METHODS.get(job["method"]), functools.partial | None)
+            else "privpgd.synthesizer"
+        )
+    return data, dict(
+        rows=len(data.train),
+        columns=len(data.schema.names),
+        source=data.source,
+        bounds_from=data.bounds,
+    )
+
 
 def _work(order: dict, tell: Callable) -> None:
     "Load, run the method, measure; tell each step."
@@ -254,97 +518,197 @@ def _work(order: dict, tell: Callable) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
-            data, facts = _load(order); tell(phase="load", versions=versions(), **facts); step = "method"
-            _forget_peak(); tell(phase="method"); began = time.perf_counter()
-            synth, account = order["method"](data.train, data.schema, job["epsilon"], job["delta"], job["seed"])
-            tell(phase="metrics", seconds=time.perf_counter() - began, peak_mb=_peak_mb(), synthetic_rows=len(synth), **noise_facts(account)); step = "metrics"
-            errors = evaluate(data.train, synth, data.schema, test=data.test, target=data.target or None, seed=job["seed"], task=data.task, **order["evaluation"])
+            data, facts = _load(order)
+            tell(phase="load", versions=versions(), **facts)
+            step = "method"
+            _forget_peak()
+            tell(phase="method")
+            began = time.perf_counter()
+            synth, account = order["method"](
+                data.train, data.schema, job["epsilon"], job["delta"], job["seed"]
+            )
+            tell(
+                phase="metrics",
+                seconds=time.perf_counter() - began,
+                peak_mb=_peak_mb(),
+                synthetic_rows=len(synth),
+                **noise_facts(account),
+            )
+            step = "metrics"
+            errors = evaluate(
+                data.train,
+                synth,
+                data.schema,
+                test=data.test,
+                target=data.target or None,
+                seed=job["seed"],
+                task=data.task,
+                **order["evaluation"],
+            )
             result = dict(zip(errors["metric"], errors["value"]), status="ok")
-        except Exception as error: result = _trouble(error, step)
+        except Exception as error:
+            result = _trouble(error, step)
     tell(phase="done", notes=_said(caught), **result)
+
 
 # %% ../nbs/13_experiments.ipynb #c046
 def _end_with_parent() -> None:
     "Wait until the parent is gone, then end this process and what it started."
-    while os.read(0, 1): pass
-    if hasattr(os, "killpg") and os.getpgid(0) == os.getpid(): os.killpg(os.getpid(), signal.SIGKILL)
+    while os.read(0, 1):
+        pass
+    if hasattr(os, "killpg") and os.getpgid(0) == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
     os._exit(1)
+
 
 def _child() -> None:
     "Read one order from standard input, carry it out, tell the parent."
-    pipe = os.fdopen(os.dup(1), "w", encoding="utf-8"); os.dup2(2, 1)
-    def tell(**message): pipe.write(json.dumps(_plain(message)) + "\n"); pipe.flush()
+    pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def tell(**message):
+        pipe.write(json.dumps(_plain(message)) + "\n")
+        pipe.flush()
+
     order = cloudpickle.loads(_take(int.from_bytes(_take(8), "big")))
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _work(order, tell); os._exit(0)
+    _work(order, tell)
+    os._exit(0)
+
 
 def _take(size: int) -> bytes:
     "Exactly `size` bytes of standard input."
     parts = []
-    while size: parts.append(os.read(0, min(size, 2**20)) or os._exit(1)); size -= len(parts[-1])
+    while size:
+        parts.append(os.read(0, min(size, 2**20)) or os._exit(1))
+        size -= len(parts[-1])
     return b"".join(parts)
+
 
 # %% ../nbs/13_experiments.ipynb #c048
 def _threads(n_jobs: int = 1) -> int:
     "Cores for each child: OMP_NUM_THREADS where it is set, otherwise an equal share."
     given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return int(given) if given.isdigit() and int(given) else max(1, joblib.cpu_count() // joblib.effective_n_jobs(n_jobs))
+    return (
+        int(given)
+        if given.isdigit() and int(given)
+        else max(1, joblib.cpu_count() // joblib.effective_n_jobs(n_jobs))
+    )
+
 
 def _start(order: dict, threads: int, errors) -> subprocess.Popen:
     "A child process with its order; its error stream goes to the open file `errors`."
     paths = os.pathsep.join(p for p in sys.path if p)
-    cores = {name: os.environ.get(name, str(threads)) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")}
-    child = subprocess.Popen([sys.executable, "-c", "from privpgd.experiments import _child; _child()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             stderr=errors, start_new_session=True, env={**os.environ, **cores, "PYTHONPATH": paths})
+    cores = {
+        name: os.environ.get(name, str(threads))
+        for name in (
+            "OMP_NUM_THREADS",
+            "MKL_NUM_THREADS",
+            "OPENBLAS_NUM_THREADS",
+            "NUMBA_NUM_THREADS",
+        )
+    }
+    child = subprocess.Popen(
+        [sys.executable, "-c", "from privpgd.experiments import _child; _child()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        start_new_session=True,
+        env={**os.environ, **cores, "PYTHONPATH": paths},
+    )
     text = cloudpickle.dumps(order)
     assert child.stdin is not None
-    with contextlib.suppress(BrokenPipeError): child.stdin.write(len(text).to_bytes(8, "big") + text); child.stdin.flush()
+    with contextlib.suppress(BrokenPipeError):
+        child.stdin.write(len(text).to_bytes(8, "big") + text)
+        child.stdin.flush()
     return child
+
 
 def _end(child: subprocess.Popen) -> int:
     "End a child and what it started; its exit code."
-    with contextlib.suppress(ProcessLookupError, PermissionError): os.killpg(child.pid, signal.SIGKILL) if hasattr(os, "killpg") else child.kill()
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL) if hasattr(os, "killpg") else child.kill()
     code = child.wait()
-    with contextlib.suppress(BrokenPipeError): child.stdin and child.stdin.close()
+    with contextlib.suppress(BrokenPipeError):
+        child.stdin and child.stdin.close()
     return code
+
 
 # %% ../nbs/13_experiments.ipynb #c049
 def _listen(pipe, heard: queue.Queue) -> None:
     "Put every message of the child in the queue, and None at the end."
-    with pipe, contextlib.suppress(ValueError):  # a killed child may leave half a message
-        for line in pipe: heard.put(json.loads(line))
+    with (
+        pipe,
+        contextlib.suppress(ValueError),
+    ):  # a killed child may leave half a message
+        for line in pipe:
+            heard.put(json.loads(line))
     heard.put(None)
 
+
 def _over(told: dict, time_limit: float | None, memory_limit: float | None) -> dict:
-    "Status and one line for a method that exceeds a limit; empty for one that does not."
-    if time_limit and (told.get("seconds") or 0) > time_limit: return dict(status="time limit", error=f"stopped after more than {time_limit:g} s")
-    if memory_limit and (told.get("peak_mb") or 0) > memory_limit: return dict(status="memory limit", error=f"stopped at more than {memory_limit:g} MB")
+    """Status and one line for a method that exceeds a limit; empty for one that does
+    not."""
+    if time_limit and (told.get("seconds") or 0) > time_limit:
+        return dict(
+            status="time limit", error=f"stopped after more than {time_limit:g} s"
+        )
+    if memory_limit and (told.get("peak_mb") or 0) > memory_limit:
+        return dict(
+            status="memory limit", error=f"stopped at more than {memory_limit:g} MB"
+        )
     return {}
 
-def _watch(child: subprocess.Popen, time_limit: float | None, memory_limit: float | None, stopped: Callable) -> dict:
+
+def _watch(
+    child: subprocess.Popen,
+    time_limit: float | None,
+    memory_limit: float | None,
+    stopped: Callable,
+) -> dict:
     "What the child tells until it ends, or until its method exceeds a limit."
     told: dict[str, Any] = {"phase": "start"}
     heard: queue.Queue = queue.Queue()
     began, silent = math.inf, 0
     threading.Thread(target=_listen, args=(child.stdout, heard), daemon=True).start()
     while told["phase"] != "done":
-        if stopped(): return told | dict(status="stopped")
-        try: message = heard.get(timeout=0.05)
-        except queue.Empty: message, silent = {}, silent + (child.poll() is not None)
-        if message is None or silent > 20: return told
-        if message.get("phase") == "method": began = time.monotonic()
+        if stopped():
+            return told | dict(status="stopped")
+        try:
+            message = heard.get(timeout=0.05)
+        except queue.Empty:
+            message, silent = {}, silent + (child.poll() is not None)
+        if message is None or silent > 20:
+            return told
+        if message.get("phase") == "method":
+            began = time.monotonic()
         told.update(message)
         if told["phase"] == "method":
-            told.update(seconds=time.monotonic() - began, peak_mb=max(told.get("peak_mb", 0), _memory(child.pid, "VmRSS") or 0))
-        if told["phase"] in ("method", "metrics") and (over := _over(told, time_limit, memory_limit)): return told | over
+            told.update(
+                seconds=time.monotonic() - began,
+                peak_mb=max(told.get("peak_mb", 0), _memory(child.pid, "VmRSS") or 0),
+            )
+        if told["phase"] in ("method", "metrics") and (
+            over := _over(told, time_limit, memory_limit)
+        ):
+            return told | over
     return told
+
 
 # %% ../nbs/13_experiments.ipynb #c051
 def _crash(code: int, errors) -> dict:
     "Status and one line for a child that ended without a last word."
-    errors.seek(0); words = errors.read().decode(errors="replace").split("\n"); last = next((w.strip() for w in reversed(words) if w.strip()), "")
-    cause = f"killed by signal {-code}" + (", as the system does when memory runs out" if code == -9 else "") if code < 0 else f"exit code {code}"
+    errors.seek(0)
+    words = errors.read().decode(errors="replace").split("\n")
+    last = next((w.strip() for w in reversed(words) if w.strip()), "")
+    cause = (
+        f"killed by signal {-code}"
+        + (", as the system does when memory runs out" if code == -9 else "")
+        if code < 0
+        else f"exit code {code}"
+    )
     return dict(status="crashed", error=f"{cause}: {last}"[:500].rstrip(": "))
+
 
 def run_job(
     job: dict,  # from `make_jobs`
@@ -360,43 +724,95 @@ def run_job(
     "Run one job in a process of its own; the line that says how it went."
     threads = threads or _threads()
     with tempfile.TemporaryFile() as errors:
-        child = _start(dict(job=job, method=method, data=data, evaluation=evaluation or {}), threads, errors)
+        child = _start(
+            dict(job=job, method=method, data=data, evaluation=evaluation or {}),
+            threads,
+            errors,
+        )
         try:
             told = _watch(child, time_limit, memory_limit, stopped)
-            with contextlib.suppress(subprocess.TimeoutExpired): child.wait(0 if "status" in told else 5)
-        finally: code = _end(child)
-        if "status" not in told: told |= _crash(code, errors)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(0 if "status" in told else 5)
+        finally:
+            code = _end(child)
+        if "status" not in told:
+            told |= _crash(code, errors)
     first = {key: told.get(key) for key in ("status", "seconds", "peak_mb", "sigma")}
-    return {**{k: job[k] for k in ("dataset", "method", "epsilon", "delta", "seed")}, **first, **{m: told[m] for m in METRICS if m in told},
-            **{k: v for k, v in told.items() if k != "phase"}, "bounds": job["bounds"], "threads": threads, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    return {
+        **{k: job[k] for k in ("dataset", "method", "epsilon", "delta", "seed")},
+        **first,
+        **{m: told[m] for m in METRICS if m in told},
+        **{k: v for k, v in told.items() if k != "phase"},
+        "bounds": job["bounds"],
+        "threads": threads,
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
 
 # %% ../nbs/13_experiments.ipynb #c053
 def _place(out: str | Path, dataset: str) -> Path:
-    "The file for a dataset's lines: `out` itself when it ends in .jsonl, otherwise a file in the folder `out`."
+    """The file for a dataset's lines: `out` itself when it ends in .jsonl, otherwise a
+    file in the folder `out`."""
     return Path(out) if str(out).endswith(".jsonl") else Path(out) / f"{dataset}.jsonl"
+
 
 def finished(
     path: str | Path,  # a file of results, which need not exist
     retry: bool = False,  # run failed jobs again?
 ) -> set[str]:
     "Keys of the jobs that need not run again."
-    if not Path(path).is_file(): return set()
+    if not Path(path).is_file():
+        return set()
     last = {job_key(record): record.get("status", "ok") for record in read_lines(path)}
-    return {key for key, status in last.items() if status == "ok" or not (retry or status == "no data")}
+    return {
+        key
+        for key, status in last.items()
+        if status == "ok" or not (retry or status == "no data")
+    }
+
 
 _STOPPED: set[str] = set()  # grids that were interrupted; their jobs give up
 
+
 # %% ../nbs/13_experiments.ipynb #c054
-def _do(number: int, total: int, job: dict, path: Path, method: Callable, data: Data | None, grid: str, retry: bool, verbose: bool, options: dict) -> None:
+def _do(
+    number: int,
+    total: int,
+    job: dict,
+    path: Path,
+    method: Callable,
+    data: Data | None,
+    grid: str,
+    retry: bool,
+    verbose: bool,
+    options: dict,
+) -> None:
     "Run one job unless its line is there by now, append the line, and say so."
-    if grid in _STOPPED or job_key(job) in finished(path, retry): return
+    if grid in _STOPPED or job_key(job) in finished(path, retry):
+        return
     line = run_job(job, method, data, **options, stopped=lambda: grid in _STOPPED)
-    if line["status"] == "stopped": return
+    if line["status"] == "stopped":
+        return
     append_line(path, line)
-    if not verbose: return
-    cost = "" if line["seconds"] is None else f", {line['seconds']:.1f} s" + (f", {line['peak_mb']:.0f} MB" if line["peak_mb"] else "")
-    what = f"{job['dataset']} {job['method']}" + (f" epsilon={job['epsilon']:g}" if job["epsilon"] else "") + f" seed={job['seed']}"
-    print(f"[{number}/{total}] {what}: {line['status']}{cost}" + (f" ({line['error']})" if line.get("error") else ""), flush=True)
+    if not verbose:
+        return
+    cost = (
+        ""
+        if line["seconds"] is None
+        else f", {line['seconds']:.1f} s"
+        + (f", {line['peak_mb']:.0f} MB" if line["peak_mb"] else "")
+    )
+    what = (
+        f"{job['dataset']} {job['method']}"
+        + (f" epsilon={job['epsilon']:g}" if job["epsilon"] else "")
+        + f" seed={job['seed']}"
+    )
+    print(
+        f"[{number}/{total}] {what}: {line['status']}{cost}"
+        + (f" ({line['error']})" if line.get("error") else ""),
+        flush=True,
+    )
+
 
 # %% ../nbs/13_experiments.ipynb #c055
 def run_grid(
@@ -404,10 +820,12 @@ def run_grid(
     methods: Any,  # names in `METHODS`, or a dictionary of functions; one or several
     epsilons: Any,  # budgets; one or several
     seeds: Any = 5,  # how many, or which
-    out: str | Path = "results",  # folder with a .jsonl file for each dataset, or one such file
+    out: str
+    | Path = "results",  # folder with a .jsonl file for each dataset, or one such file
     *,
     delta: float = 1e-5,  # the same for all
-    bounds: str = "declared",  # argument of `load_dataset`; "data" is the paper's protocol
+    # argument of `load_dataset`; "data" is the paper's protocol
+    bounds: str = "declared",
     n_jobs: int = 1,  # jobs at a time; they share the cores
     time_limit: float | None = None,  # seconds for each method
     memory_limit: float | None = None,  # MB for each method's process
@@ -415,61 +833,169 @@ def run_grid(
     evaluation: dict | None = None,  # further arguments of `evaluate`, such as max_rows
     verbose: bool = True,  # one line for each job
 ) -> pd.DataFrame:  # results of the whole grid, those from earlier runs included
-    "Run every combination that has no line yet, each in a process of its own; a failure is written down and the grid goes on."
-    datasets, epsilons, functions = _several(datasets), _several(epsilons), find_methods(methods)
+    """Run every combination that has no line yet, each in a process of its own; a
+    failure is written down and the grid goes on."""
+    datasets, epsilons, functions = (
+        _several(datasets),
+        _several(epsilons),
+        find_methods(methods),
+    )
     seeds = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
-    _check_grid(datasets, epsilons, seeds, n_jobs); _positive("time_limit", time_limit, "seconds"); _positive("memory_limit", memory_limit, "MB")
-    if memory_limit and _memory("self", "VmRSS") is None: raise ValueError("memory_limit cannot be watched on this system: install psutil, or leave it at None.")
-    own = {d.name: d for d in datasets if isinstance(d, Data)}; names = [getattr(d, "name", d) for d in datasets]
-    jobs = make_jobs(names, functions, epsilons, seeds, delta, bounds); paths = {name: _place(out, name) for name in names}
-    for path in paths.values(): path.parent.mkdir(parents=True, exist_ok=True)
-    done = {name: finished(path, retry) for name, path in paths.items()}; todo = [job for job in jobs if job_key(job) not in done[job["dataset"]]]
-    if verbose: print(f"{len(jobs)} jobs, {len(jobs) - len(todo)} done before")
-    options = dict(time_limit=time_limit, memory_limit=memory_limit, evaluation=evaluation, threads=_threads(n_jobs))
-    _run_all([(i, len(todo), job, paths[job["dataset"]], functions[job["method"]], own.get(job["dataset"])) for i, job in enumerate(todo, 1)], n_jobs, retry, verbose, options)
-    found = read_results([path for path in dict.fromkeys(paths.values()) if path.is_file()]); wanted = set(map(job_key, jobs))
-    return found[[job_key(row) in wanted for row in found.to_dict("records")]].reset_index(drop=True)
+    _check_grid(datasets, epsilons, seeds, n_jobs)
+    _positive("time_limit", time_limit, "seconds")
+    _positive("memory_limit", memory_limit, "MB")
+    if memory_limit and _memory("self", "VmRSS") is None:
+        raise ValueError(
+            "memory_limit cannot be watched on this system: install psutil, or leave "
+            "it at None."
+        )
+    own = {d.name: d for d in datasets if isinstance(d, Data)}
+    names = [getattr(d, "name", d) for d in datasets]
+    jobs = make_jobs(names, functions, epsilons, seeds, delta, bounds)
+    paths = {name: _place(out, name) for name in names}
+    for path in paths.values():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    done = {name: finished(path, retry) for name, path in paths.items()}
+    todo = [job for job in jobs if job_key(job) not in done[job["dataset"]]]
+    if verbose:
+        print(f"{len(jobs)} jobs, {len(jobs) - len(todo)} done before")
+    options = dict(
+        time_limit=time_limit,
+        memory_limit=memory_limit,
+        evaluation=evaluation,
+        threads=_threads(n_jobs),
+    )
+    _run_all(
+        [
+            (
+                i,
+                len(todo),
+                job,
+                paths[job["dataset"]],
+                functions[job["method"]],
+                own.get(job["dataset"]),
+            )
+            for i, job in enumerate(todo, 1)
+        ],
+        n_jobs,
+        retry,
+        verbose,
+        options,
+    )
+    found = read_results(
+        [path for path in dict.fromkeys(paths.values()) if path.is_file()]
+    )
+    wanted = set(map(job_key, jobs))
+    return found[
+        [job_key(row) in wanted for row in found.to_dict("records")]
+    ].reset_index(drop=True)
+
 
 # %% ../nbs/13_experiments.ipynb #c056
-def _run_all(tasks: list[tuple], n_jobs: int, retry: bool, verbose: bool, options: dict) -> None:
+def _run_all(
+    tasks: list[tuple], n_jobs: int, retry: bool, verbose: bool, options: dict
+) -> None:
     "All tasks through joblib; an interruption ends the children too."
     grid = uuid.uuid4().hex
-    try: joblib.Parallel(n_jobs=n_jobs, prefer="threads", batch_size=1)(joblib.delayed(_do)(*task, grid, retry, verbose, options) for task in tasks)
+    try:
+        joblib.Parallel(n_jobs=n_jobs, prefer="threads", batch_size=1)(
+            joblib.delayed(_do)(*task, grid, retry, verbose, options) for task in tasks
+        )
     except BaseException:
         _STOPPED.add(grid)
         raise
 
+
 # %% ../nbs/13_experiments.ipynb #c075
 def _trouble_words(status: pd.Series) -> str:
     "How often what went wrong, in words; empty when nothing did."
-    return ", ".join(f"{count} {name}" for name, count in status[status != "ok"].value_counts().items())
+    return ", ".join(
+        f"{count} {name}"
+        for name, count in status[status != "ok"].value_counts().items()
+    )
+
 
 def summary(
     results: pd.DataFrame,  # from `read_results`
-    metrics: Iterable[str] = (*METRICS, "seconds", "peak_mb", "sigma"),  # what to average
+    metrics: Iterable[str] = (
+        *METRICS,
+        "seconds",
+        "peak_mb",
+        "sigma",
+    ),  # what to average
 ) -> pd.DataFrame:  # index dataset, epsilon, method; columns (metric, mean), (metric, std), (runs, ok), (runs, trouble)
     "Mean and standard deviation over the seeds of each dataset, epsilon and method."
-    order = {name: i for i, name in enumerate(dict.fromkeys([*METHODS, *results["method"]]))}
+    order = {
+        name: i for i, name in enumerate(dict.fromkeys([*METHODS, *results["method"]]))
+    }
     rows = results.assign(epsilon=results["epsilon"].fillna(math.inf))
     out = {}
-    for key, group in sorted(rows.groupby(["dataset", "epsilon", "method"]), key=lambda item: (item[0][0], -item[0][1], order[item[0][2]])):
-        good = group[group["status"] == "ok"]; out[key] = {("runs", "ok"): len(good), ("runs", "trouble"): _trouble_words(group["status"])}
-        for metric in metrics: out[key] |= {(metric, "mean"): good[metric].mean(), (metric, "std"): good[metric].std()}
-    columns = pd.MultiIndex.from_tuples([("runs", "ok"), ("runs", "trouble"), *((m, s) for m in metrics for s in ("mean", "std"))])
-    index = pd.MultiIndex.from_tuples(list(out), names=["dataset", "epsilon", "method"]) if out else pd.MultiIndex.from_arrays([[]] * 3, names=["dataset", "epsilon", "method"])
+    for key, group in sorted(
+        rows.groupby(["dataset", "epsilon", "method"]),
+        key=lambda item: (item[0][0], -item[0][1], order[item[0][2]]),
+    ):
+        good = group[group["status"] == "ok"]
+        out[key] = {
+            ("runs", "ok"): len(good),
+            ("runs", "trouble"): _trouble_words(group["status"]),
+        }
+        for metric in metrics:
+            out[key] |= {
+                (metric, "mean"): good[metric].mean(),
+                (metric, "std"): good[metric].std(),
+            }
+    columns = pd.MultiIndex.from_tuples(
+        [
+            ("runs", "ok"),
+            ("runs", "trouble"),
+            *((m, s) for m in metrics for s in ("mean", "std")),
+        ]
+    )
+    index = (
+        pd.MultiIndex.from_tuples(list(out), names=["dataset", "epsilon", "method"])
+        if out
+        else pd.MultiIndex.from_arrays([[]] * 3, names=["dataset", "epsilon", "method"])
+    )
     return pd.DataFrame(list(out.values()), index=index, columns=columns)
 
-# %% ../nbs/13_experiments.ipynb #c080
-PAPER_METRICS = ("downstream", "covariance", "counting", "thresholding", "sw1", "l1")  # the columns of the paper's tables
-_TITLES = dict(downstream="downstream", covariance="covariance", counting="counting query", thresholding="thresholding query", sw1="SW₁ distance", l1="L1 (the paper's TV)")
 
-def _paper_rows(datasets: Iterable[str], epsilon: float, metrics: Iterable[str]) -> dict:
+# %% ../nbs/13_experiments.ipynb #c080
+PAPER_METRICS = (
+    "downstream",
+    "covariance",
+    "counting",
+    "thresholding",
+    "sw1",
+    "l1",
+)  # the columns of the paper's tables
+_TITLES = dict(
+    downstream="downstream",
+    covariance="covariance",
+    counting="counting query",
+    thresholding="thresholding query",
+    sw1="SW₁ distance",
+    l1="L1 (the paper's TV)",
+)
+
+
+def _paper_rows(
+    datasets: Iterable[str], epsilon: float, metrics: Iterable[str]
+) -> dict:
     "The paper's rows, keyed and named like ours."
     rows, printed = {}, paper_results()
-    for row in printed[(printed["epsilon"] == epsilon) & printed["dataset"].isin(list(datasets))].to_dict("records"):
-        cells = {(m, "mean"): row.get(m, math.nan) for m in metrics} | {(m, "std"): math.nan for m in metrics}
-        rows[row["dataset"], "paper", row["method"]] = {("runs", "ok"): 5, ("runs", "trouble"): "", ("downstream", "real"): row["downstream_nonprivate"]} | cells
+    for row in printed[
+        (printed["epsilon"] == epsilon) & printed["dataset"].isin(list(datasets))
+    ].to_dict("records"):
+        cells = {(m, "mean"): row.get(m, math.nan) for m in metrics} | {
+            (m, "std"): math.nan for m in metrics
+        }
+        rows[row["dataset"], "paper", row["method"]] = {
+            ("runs", "ok"): 5,
+            ("runs", "trouble"): "",
+            ("downstream", "real"): row["downstream_nonprivate"],
+        } | cells
     return rows
+
 
 # %% ../nbs/13_experiments.ipynb #c081
 def paper_table(
@@ -479,62 +1005,158 @@ def paper_table(
     paper: bool = True,  # with the paper's own rows?
     metrics: Iterable[str] = PAPER_METRICS,  # the columns
 ) -> pd.DataFrame:  # index dataset, source ("ours" or "paper"), method; columns (metric, mean), (metric, std), (downstream, real), (runs, ok), (runs, trouble)
-    "One of the paper's tables with our rows in it, as numbers; `render_table` makes it readable."
-    metrics = list(metrics); means = summary(results, metrics); rows: dict = {}
-    datasets = list(dict.fromkeys(results.loc[results["epsilon"] == epsilon, "dataset"])); printed = _paper_rows(datasets, epsilon, metrics) if paper else {}
+    """One of the paper's tables with our rows in it, as numbers; `render_table` makes
+    it readable."""
+    metrics = list(metrics)
+    means = summary(results, metrics)
+    rows: dict = {}
+    datasets = list(
+        dict.fromkeys(results.loc[results["epsilon"] == epsilon, "dataset"])
+    )
+    printed = _paper_rows(datasets, epsilon, metrics) if paper else {}
     for dataset in datasets:
-        base = means[("downstream", "mean")].get((dataset, math.inf, "real"), math.nan) if "downstream" in metrics else math.nan
-        rows |= {(d, "ours", method): dict(means.loc[(d, e, method)]) | {("downstream", "real"): base} for d, e, method in means.index if (d, e) == (dataset, epsilon)}
+        base = (
+            means[("downstream", "mean")].get((dataset, math.inf, "real"), math.nan)
+            if "downstream" in metrics
+            else math.nan
+        )
+        rows |= {
+            (d, "ours", method): dict(means.loc[(d, e, method)])
+            | {("downstream", "real"): base}
+            for d, e, method in means.index
+            if (d, e) == (dataset, epsilon)
+        }
         rows |= {key: row for key, row in printed.items() if key[0] == dataset}
-    columns = [("runs", "ok"), ("runs", "trouble"), *((m, s) for m in metrics for s in (("mean", "std", "real") if m == "downstream" else ("mean", "std")))]
-    index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "source", "method"]) if rows else pd.MultiIndex.from_arrays([[]] * 3, names=["dataset", "source", "method"])
-    return pd.DataFrame(list(rows.values()), index=index, columns=pd.MultiIndex.from_tuples(columns))
+    columns = [
+        ("runs", "ok"),
+        ("runs", "trouble"),
+        *(
+            (m, s)
+            for m in metrics
+            for s in (("mean", "std", "real") if m == "downstream" else ("mean", "std"))
+        ),
+    ]
+    index = (
+        pd.MultiIndex.from_tuples(list(rows), names=["dataset", "source", "method"])
+        if rows
+        else pd.MultiIndex.from_arrays([[]] * 3, names=["dataset", "source", "method"])
+    )
+    return pd.DataFrame(
+        list(rows.values()), index=index, columns=pd.MultiIndex.from_tuples(columns)
+    )
+
 
 # %% ../nbs/13_experiments.ipynb #c084
 def _digits(value: float, digits: int = 2) -> str:
     "A number with so many significant digits, never in scientific notation."
-    return "" if value != value else np.format_float_positional(value, precision=digits, fractional=False, unique=False, trim="-").rstrip(".")
+    return (
+        ""
+        if value != value
+        else np.format_float_positional(
+            value, precision=digits, fractional=False, unique=False, trim="-"
+        ).rstrip(".")
+    )
+
 
 def _best(block: pd.DataFrame, metric: str) -> float:
     "The smallest mean of a block after rounding."
     rounded = [float(_digits(v)) for v in block[(metric, "mean")] if v == v]
     return min(rounded, default=math.nan)
 
+
 def _cell(row: pd.Series, metric: str, best: float, bold: str) -> str:
     "Mean ± standard deviation, bold when it is the best."
     mean, std = row[(metric, "mean")], row.get((metric, "std"), math.nan)
-    if mean != mean: return "–"
+    if mean != mean:
+        return "–"
     text = bold.format(_digits(mean)) if float(_digits(mean)) == best else _digits(mean)
     text += f" ± {_digits(std, 1)}" if std == std else ""
-    return text + (f" / {_digits(row[(metric, 'real')])}" if metric == "downstream" and row[(metric, "real")] == row[(metric, "real")] else "")
+    return text + (
+        f" / {_digits(row[(metric, 'real')])}"
+        if metric == "downstream" and row[(metric, "real")] == row[(metric, "real")]
+        else ""
+    )
+
 
 # %% ../nbs/13_experiments.ipynb #c085
 class Rendered(str):
     "Text that a notebook shows as markdown or as HTML."
-    def _repr_markdown_(self): return None if self.startswith("<") else str(self)
-    def _repr_html_(self): return str(self) if self.startswith("<") else None
+
+    def _repr_markdown_(self):
+        return None if self.startswith("<") else str(self)
+
+    def _repr_html_(self):
+        return str(self) if self.startswith("<") else None
+
 
 def render_table(
     table: pd.DataFrame,  # from `paper_table`
     form: str = "markdown",  # "markdown" or "html"
 ) -> Rendered:
     "A table in the paper's layout, the best of each block in bold."
-    if form not in ("markdown", "html"): raise ValueError(f"form = {form!r} is not known: use 'markdown' or 'html'.")
-    if not len(table): return Rendered("*no results yet*" if form == "markdown" else "<p><em>no results yet</em></p>")
-    metrics = list(dict.fromkeys(m for m, s in table.columns if s == "mean")); rows = []
+    if form not in ("markdown", "html"):
+        raise ValueError(f"form = {form!r} is not known: use 'markdown' or 'html'.")
+    if not len(table):
+        return Rendered(
+            "*no results yet*"
+            if form == "markdown"
+            else "<p><em>no results yet</em></p>"
+        )
+    metrics = list(dict.fromkeys(m for m, s in table.columns if s == "mean"))
+    rows = []
     for dataset, block in table.groupby(level="dataset", sort=False):
         best = {m: _best(block, m) for m in metrics}
         for i, ((_, source, method), row) in enumerate(block.iterrows()):
-            runs = f"{row[('runs', 'ok')]}" + (f" ({row[('runs', 'trouble')]})" if row[("runs", "trouble")] else "")
-            rows.append([dataset if i == 0 else "", method + " (paper)" * (source == "paper"), *(_cell(row, m, best[m], "**{}**" if form == "markdown" else "<b>{}</b>") for m in metrics), runs])
-    return Rendered(_markup([["dataset", "method", *(_TITLES.get(m, m) for m in metrics), "runs"], *rows], form))
+            runs = f"{row[('runs', 'ok')]}" + (
+                f" ({row[('runs', 'trouble')]})" if row[("runs", "trouble")] else ""
+            )
+            rows.append(
+                [
+                    dataset if i == 0 else "",
+                    method + " (paper)" * (source == "paper"),
+                    *(
+                        _cell(
+                            row,
+                            m,
+                            best[m],
+                            "**{}**" if form == "markdown" else "<b>{}</b>",
+                        )
+                        for m in metrics
+                    ),
+                    runs,
+                ]
+            )
+    return Rendered(
+        _markup(
+            [
+                ["dataset", "method", *(_TITLES.get(m, m) for m in metrics), "runs"],
+                *rows,
+            ],
+            form,
+        )
+    )
+
 
 # %% ../nbs/13_experiments.ipynb #c086
 def _markup(rows: list[list[str]], form: str) -> str:
     "Rows of text, the first one the head, as a markdown or an HTML table."
-    if form == "markdown": return "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]])
-    tag = lambda name, row: "<tr>" + "".join(f"<{name}>{cell}</{name}>" for cell in row) + "</tr>"
-    return "<table>\n<thead>" + tag("th", rows[0]) + "</thead>\n<tbody>\n" + "\n".join(tag("td", row) for row in rows[1:]) + "\n</tbody>\n</table>"
+    if form == "markdown":
+        return "\n".join(
+            "| " + " | ".join(row) + " |"
+            for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+        )
+
+    def tag(name, row):
+        return "<tr>" + "".join(f"<{name}>{cell}</{name}>" for cell in row) + "</tr>"
+
+    return (
+        "<table>\n<thead>"
+        + tag("th", rows[0])
+        + "</thead>\n<tbody>\n"
+        + "\n".join(tag("td", row) for row in rows[1:])
+        + "\n</tbody>\n</table>"
+    )
+
 
 # %% ../nbs/13_experiments.ipynb #c091
 def against_paper(
@@ -543,10 +1165,27 @@ def against_paper(
     metrics: Iterable[str] = PAPER_METRICS,  # the columns
 ) -> pd.DataFrame:  # index dataset, epsilon; one column for each metric
     "A method's mean errors as ratios to the best that the paper prints."
-    means, printed = summary(results, metrics), paper_results(); best = printed.groupby(["dataset", "epsilon"])[list(metrics)].min()
-    rows = {(d, e): means.loc[(d, e, m)] for d, e, m in means.index if m == method and (d, e) in best.index}
-    index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "epsilon"]) if rows else pd.MultiIndex.from_arrays([[], []], names=["dataset", "epsilon"])
-    return pd.DataFrame([{m: row[(m, "mean")] / best.loc[key, m] for m in metrics} for key, row in rows.items()], index=index, columns=list(metrics))
+    means, printed = summary(results, metrics), paper_results()
+    best = printed.groupby(["dataset", "epsilon"])[list(metrics)].min()
+    rows = {
+        (d, e): means.loc[(d, e, m)]
+        for d, e, m in means.index
+        if m == method and (d, e) in best.index
+    }
+    index = (
+        pd.MultiIndex.from_tuples(list(rows), names=["dataset", "epsilon"])
+        if rows
+        else pd.MultiIndex.from_arrays([[], []], names=["dataset", "epsilon"])
+    )
+    return pd.DataFrame(
+        [
+            {m: row[(m, "mean")] / best.loc[key, m] for m in metrics}
+            for key, row in rows.items()
+        ],
+        index=index,
+        columns=list(metrics),
+    )
+
 
 # %% ../nbs/13_experiments.ipynb #c094
 def log_ratios(
@@ -556,18 +1195,47 @@ def log_ratios(
     reference: str = "privpgd",  # whose mean error is the denominator
     paper: bool = True,  # with the paper's numbers?
 ) -> pd.DataFrame:  # dataset, source, method, mean, std
-    "Mean and standard deviation over runs of log2(error / mean error of the reference)."
-    ours, rows = results[(results["epsilon"] == epsilon) & (results["status"] == "ok")], []
-    base = ours[ours["method"] == reference].groupby("dataset")[metric].mean(); printed = paper_results()
+    """Mean and standard deviation over runs of log2(error / mean error of the
+    reference)."""
+    ours, rows = (
+        results[(results["epsilon"] == epsilon) & (results["status"] == "ok")],
+        [],
+    )
+    base = ours[ours["method"] == reference].groupby("dataset")[metric].mean()
+    printed = paper_results()
     with np.errstate(divide="ignore", invalid="ignore"):
         for (dataset, method), group in ours.groupby(["dataset", "method"], sort=False):
-            if dataset in base: logs = np.log2(group[metric] / base[dataset]); rows.append((dataset, "ours", method, logs.mean(), logs.std()))
-        for row in printed[printed["epsilon"] == epsilon].to_dict("records") if paper and metric in printed else ():
-            if row["dataset"] in base: rows.append((row["dataset"], "paper", row["method"], float(np.log2(row[metric] / base[row["dataset"]])), math.nan))
+            if dataset in base:
+                logs = np.log2(group[metric] / base[dataset])
+                rows.append((dataset, "ours", method, logs.mean(), logs.std()))
+        for row in (
+            printed[printed["epsilon"] == epsilon].to_dict("records")
+            if paper and metric in printed
+            else ()
+        ):
+            if row["dataset"] in base:
+                rows.append(
+                    (
+                        row["dataset"],
+                        "paper",
+                        row["method"],
+                        float(np.log2(row[metric] / base[row["dataset"]])),
+                        math.nan,
+                    )
+                )
     return pd.DataFrame(rows, columns=["dataset", "source", "method", "mean", "std"])
 
+
 # %% ../nbs/13_experiments.ipynb #c097
-_PRINTED = {"PrivPGD": "privpgd-paper", "PGM+AIM": "pgm+aim", "PGM+MST": "pgm+mst", "Private GSD": "gsd", "RAP": "rap", "GEM": "gem"}  # the paper's names -> ours
+_PRINTED = {
+    "PrivPGD": "privpgd-paper",
+    "PGM+AIM": "pgm+aim",
+    "PGM+MST": "pgm+mst",
+    "Private GSD": "gsd",
+    "RAP": "rap",
+    "GEM": "gem",
+}  # the paper's names -> ours
+
 
 def times_worse(
     results: pd.DataFrame,  # from `read_results`
@@ -575,38 +1243,114 @@ def times_worse(
     reference: str = "privpgd",  # whose errors are 1
     metrics: Iterable[str] = PAPER_METRICS[1:],  # errors to average over
 ) -> pd.DataFrame:  # index method; columns source ("ours", "paper") and epsilon
-    "Geometric mean over the metrics of each method's error over the reference's: our runs, and the paper's numbers beside them."
+    """Geometric mean over the metrics of each method's error over the reference's: our
+    runs, and the paper's numbers beside them."""
     own, metrics = results[results["dataset"] == dataset], list(metrics)
-    budgets = sorted(own.loc[own["method"] == reference, "epsilon"].dropna().unique(), reverse=True)
-    logs = pd.concat({e: pd.concat([log_ratios(own, e, m, reference) for m in metrics]) for e in budgets}, names=["epsilon"]).reset_index("epsilon")
-    table = 2 ** logs.assign(method=logs["method"].replace(_PRINTED)).groupby(["method", "source", "epsilon"])["mean"].mean().unstack(["source", "epsilon"])
-    return table.sort_index(axis=1, level=[0, 1], ascending=[True, False]).reindex([m for m in METHODS if m in table.index] + [m for m in table.index if m not in METHODS])
+    budgets = sorted(
+        own.loc[own["method"] == reference, "epsilon"].dropna().unique(), reverse=True
+    )
+    logs = pd.concat(
+        {
+            e: pd.concat([log_ratios(own, e, m, reference) for m in metrics])
+            for e in budgets
+        },
+        names=["epsilon"],
+    ).reset_index("epsilon")
+    table = 2 ** logs.assign(method=logs["method"].replace(_PRINTED)).groupby(
+        ["method", "source", "epsilon"]
+    )["mean"].mean().unstack(["source", "epsilon"])
+    return table.sort_index(axis=1, level=[0, 1], ascending=[True, False]).reindex(
+        [m for m in METHODS if m in table.index]
+        + [m for m in table.index if m not in METHODS]
+    )
+
 
 # %% ../nbs/13_experiments.ipynb #c099
-_COLOURS = dict(zip(["privpgd", "privpgd-paper", "independent", "pgm+aim", "pgm+mst", "mop", "gsd", "rap", "gem"], CYCLE))  # one colour for each method, ours and the paper's alike
+_COLOURS = dict(
+    zip(
+        [
+            "privpgd",
+            "privpgd-paper",
+            "independent",
+            "pgm+aim",
+            "pgm+mst",
+            "mop",
+            "gsd",
+            "rap",
+            "gem",
+        ],
+        CYCLE,
+    )
+)  # one colour for each method, ours and the paper's alike
+
 
 def _plot_panel(ax, logs: pd.DataFrame, datasets: list[str], cut: float) -> None:
-    "One panel: a mark for each method at each dataset, those beyond the cut stacked above it."
+    """One panel: a mark for each method at each dataset, those beyond the cut stacked
+    above it."""
     kinds = list(dict.fromkeys(zip(logs["source"], logs["method"])))
     for x, dataset in enumerate(datasets):
-        here, beyond = logs[(logs["dataset"] == dataset) & np.isfinite(logs["mean"])].sort_values("mean"), 0
+        here, beyond = (
+            logs[(logs["dataset"] == dataset) & np.isfinite(logs["mean"])].sort_values(
+                "mean"
+            ),
+            0,
+        )
         for row in here.to_dict("records"):
-            place = x + 0.7 * ((kinds.index((row["source"], row["method"])) + 0.5) / len(kinds) - 0.5); ours = row["source"] == "ours"
-            high = row["mean"] > cut; beyond += high; y = cut + 0.45 * beyond if high else row["mean"]; colour = _COLOURS.get(_PRINTED.get(row["method"], row["method"]), "black")
-            ax.errorbar(place, y, yerr=row["std"] if ours and not high and row["std"] == row["std"] else None, fmt="o" if ours else "D", ms=5, color=colour, mfc=colour if ours else "white",
-                        elinewidth=1, label=row["method"] + ("" if ours else " (paper)"))
-        if x: ax.axvline(x - 0.5, color=GREY, alpha=0.3, lw=0.8, zorder=0)
+            place = x + 0.7 * (
+                (kinds.index((row["source"], row["method"])) + 0.5) / len(kinds) - 0.5
+            )
+            ours = row["source"] == "ours"
+            high = row["mean"] > cut
+            beyond += high
+            y = cut + 0.45 * beyond if high else row["mean"]
+            colour = _COLOURS.get(_PRINTED.get(row["method"], row["method"]), "black")
+            ax.errorbar(
+                place,
+                y,
+                yerr=row["std"]
+                if ours and not high and row["std"] == row["std"]
+                else None,
+                fmt="o" if ours else "D",
+                ms=5,
+                color=colour,
+                mfc=colour if ours else "white",
+                elinewidth=1,
+                label=row["method"] + ("" if ours else " (paper)"),
+            )
+        if x:
+            ax.axvline(x - 0.5, color=GREY, alpha=0.3, lw=0.8, zorder=0)
     ax.axhline(0, color=GREY, alpha=0.6, lw=0.8, zorder=0)
-    if len(logs) and logs["mean"].max() > cut: ax.axhline(cut, color=GREY, lw=0.8, ls="--", zorder=0)
-    ax.set_xlim(-0.5, max(len(datasets), 1) - 0.5); ax.set_xticks(range(len(datasets)), datasets, rotation=20 if len(datasets) > 2 else 0, ha="right" if len(datasets) > 2 else "center")
-    ax.set_ylim(min(ax.get_ylim()[0], -0.5), max(ax.get_ylim()[1], 1.0))  # a hundredth of a ratio should not look like a mountain
-    ax.set_yticks([t for t in ax.get_yticks() if ax.get_ylim()[0] <= t <= min(cut, ax.get_ylim()[1])])
+    if len(logs) and logs["mean"].max() > cut:
+        ax.axhline(cut, color=GREY, lw=0.8, ls="--", zorder=0)
+    ax.set_xlim(-0.5, max(len(datasets), 1) - 0.5)
+    ax.set_xticks(
+        range(len(datasets)),
+        datasets,
+        rotation=20 if len(datasets) > 2 else 0,
+        ha="right" if len(datasets) > 2 else "center",
+    )
+    ax.set_ylim(
+        min(ax.get_ylim()[0], -0.5), max(ax.get_ylim()[1], 1.0)
+    )  # a hundredth of a ratio should not look like a mountain
+    ax.set_yticks(
+        [
+            t
+            for t in ax.get_yticks()
+            if ax.get_ylim()[0] <= t <= min(cut, ax.get_ylim()[1])
+        ]
+    )
+
 
 # %% ../nbs/13_experiments.ipynb #c100
 def plot_ratios(
     results: pd.DataFrame,  # from `read_results`
     epsilon: float = 2.5,  # budget
-    metrics: Iterable[str] = ("downstream", "covariance", "counting", "thresholding"),  # panels; ("sw1", "l1") gives the paper's Figure 2
+    metrics: Iterable[str] = (
+        "downstream",
+        "covariance",
+        "counting",
+        "thresholding",
+    ),  # panels; ("sw1", "l1") gives the paper's Figure 2
     *,
     reference: str = "privpgd",  # whose mean error is the denominator
     cut: float = 4.0,  # log ratios above it are stacked above a dashed line
@@ -614,14 +1358,36 @@ def plot_ratios(
     axes: Any = None,  # one axis for each metric; a row of panels is made when None
 ):  # the array of axes
     "Log2 of each method's error over the reference's, for each metric and dataset."
-    metrics = list(metrics); parts = [log_ratios(results, epsilon, metric, reference, paper) for metric in metrics]
-    datasets = list(dict.fromkeys(itertools.chain(*(part["dataset"] for part in parts))))
-    if axes is None: axes = canvases(len(metrics), 2, 4.6, 2.5 + 0.6 / -(-len(metrics) // 2))  # with room for the legend
-    axes = np.ravel(axes); labels: dict = {}; order = [*_COLOURS, *(f"{m} (paper)" for m in _PRINTED)]
+    metrics = list(metrics)
+    parts = [
+        log_ratios(results, epsilon, metric, reference, paper) for metric in metrics
+    ]
+    datasets = list(
+        dict.fromkeys(itertools.chain(*(part["dataset"] for part in parts)))
+    )
+    if axes is None:
+        axes = canvases(
+            len(metrics), 2, 4.6, 2.5 + 0.6 / -(-len(metrics) // 2)
+        )  # with room for the legend
+    axes = np.ravel(axes)
+    labels: dict = {}
+    order = [*_COLOURS, *(f"{m} (paper)" for m in _PRINTED)]
     for ax, metric, part in zip(axes, metrics, parts):
         _plot_panel(canvas(ax, title=_TITLES.get(metric, metric)), part, datasets, cut)
-        labels |= {label: handle for handle, label in zip(*ax.get_legend_handles_labels()) if label not in labels}
+        labels |= {
+            label: handle
+            for handle, label in zip(*ax.get_legend_handles_labels())
+            if label not in labels
+        }
     axes[0].set_ylabel(f"log₂ of error / {reference}'s")
     names = sorted(labels, key=lambda name: order.index(name) if name in order else -1)
-    if labels: axes[0].figure.legend([labels[name] for name in names], names, loc="outside upper center", ncols=4, fontsize=7, frameon=False)
+    if labels:
+        axes[0].figure.legend(
+            [labels[name] for name in names],
+            names,
+            loc="outside upper center",
+            ncols=4,
+            fontsize=7,
+            frameon=False,
+        )
     return axes

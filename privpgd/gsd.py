@@ -4,45 +4,79 @@
 
 # %% ../nbs/11b_gsd.ipynb #c002
 from __future__ import annotations
+
 import time
 from dataclasses import dataclass
 from typing import Any
+
 import numba as nb
 import numpy as np
 from tqdm.auto import tqdm
+
 from .projection import merge
 
 # %% auto #0
-__all__ = ['Search', 'genetic_search', 'GSD']
+__all__ = ["Search", "genetic_search", "GSD"]
+
 
 # %% ../nbs/11b_gsd.ipynb #c008
-def _weights(noises, # (cliques,) noise of one share in each clique
-             ) -> np.ndarray: # (cliques,) in (0, 1]
-    "Inverse variances, the largest capped at 1,000 times the median, then scaled to at most 1."
-    w = (min(noises) / np.asarray(noises, np.float64))**2
+def _weights(
+    noises,  # (cliques,) noise of one share in each clique
+) -> np.ndarray:  # (cliques,) in (0, 1]
+    """Inverse variances, the largest capped at 1,000 times the median, then scaled to
+    at most 1."""
+    w = (min(noises) / np.asarray(noises, np.float64)) ** 2
     w = np.minimum(w, 1000 * np.median(w))
     return w / w.max()
 
+
 # %% ../nbs/11b_gsd.ipynb #c013
-def _layout(merged: dict, # clique -> (table of shares, noise), from `merge`
-            schema,       # anything with `names` and `shape`
-            ) -> tuple: # plan (first, base, step, weight, link, other, stride), flat shares, flat weights
-    "Where the cells of all tables lie in one vector, and which of them each column touches."
+def _layout(
+    merged: dict,  # clique -> (table of shares, noise), from `merge`
+    schema,  # anything with `names` and `shape`
+) -> (
+    tuple
+):  # plan (first, base, step, weight, link, other, stride), flat shares, flat weights
+    """Where the cells of all tables lie in one vector, and which of them each column
+    touches."""
     place, start = {n: j for j, n in enumerate(schema.names)}, 0
     members: list[list] = [[] for _ in schema.names]
     weights = _weights([noise for _, noise in merged.values()])
     for (clique, (table, _)), w in zip(merged.items(), weights):
-        columns, strides = [place[n] for n in clique], [int(np.prod(table.shape[a + 1:])) for a in range(table.ndim)]
+        columns, strides = (
+            [place[n] for n in clique],
+            [int(np.prod(table.shape[a + 1 :])) for a in range(table.ndim)],
+        )
         for j, s in zip(columns, strides):
-            members[j].append((start, s, w, [(i, t) for i, t in zip(columns, strides) if i != j]))
+            members[j].append(
+                (start, s, w, [(i, t) for i, t in zip(columns, strides) if i != j])
+            )
         start += table.size
     flat = [q for own in members for q in own]
     base, step, weight, others = zip(*flat)
-    other, stride = np.array([o for q in others for o in q], np.int64).reshape(-1, 2).T.copy()
-    ends = lambda lists: np.cumsum([0] + [len(v) for v in lists])
-    plan = ends(members), np.array(base), np.array(step), np.array(weight), ends(others), other, stride
+    other, stride = (
+        np.array([o for q in others for o in q], np.int64).reshape(-1, 2).T.copy()
+    )
+
+    def ends(lists):
+        return np.cumsum([0] + [len(v) for v in lists])
+
+    plan = (
+        ends(members),
+        np.array(base),
+        np.array(step),
+        np.array(weight),
+        ends(others),
+        other,
+        stride,
+    )
     sizes = [table.size for table, _ in merged.values()]
-    return plan, np.concatenate([table.ravel() for table, _ in merged.values()]), np.repeat(weights, sizes)
+    return (
+        plan,
+        np.concatenate([table.ravel() for table, _ in merged.values()]),
+        np.repeat(weights, sizes),
+    )
+
 
 # %% ../nbs/11b_gsd.ipynb #c016
 @nb.njit(cache=True)
@@ -50,32 +84,44 @@ def _cell(codes, i, q, plan):
     "Place of row i in membership q, were the membership's own column at level 0."
     base, link, other, stride = plan[1], plan[4], plan[5], plan[6]
     cell = base[q]
-    for o in range(link[q], link[q + 1]): cell += codes[i, other[o]] * stride[o]
+    for o in range(link[q], link[q + 1]):
+        cell += codes[i, other[o]] * stride[o]
     return cell
+
 
 @nb.njit(cache=True)
 def _gaps(codes, plan, shares, weights):
     "Weighted gaps of all cells: weight times (rows in the cell - wanted rows)."
     first, base, step = plan[0], plan[1], plan[2]
-    counts, seen, m, d = np.zeros(len(shares)), np.zeros(len(shares), np.bool_), codes.shape[0], codes.shape[1]
+    counts, seen, m, d = (
+        np.zeros(len(shares)),
+        np.zeros(len(shares), np.bool_),
+        codes.shape[0],
+        codes.shape[1],
+    )
     for j in range(d):
         for q in range(first[j], first[j + 1]):
-            if seen[base[q]]: continue                       # the clique was counted from another of its columns
+            if seen[base[q]]:
+                continue  # the clique was counted from another of its columns
             seen[base[q]] = True
-            for i in range(m): counts[_cell(codes, i, q, plan) + codes[i, j] * step[q]] += 1
+            for i in range(m):
+                counts[_cell(codes, i, q, plan) + codes[i, j] * step[q]] += 1
     return weights * (counts - m * shares)
+
 
 # %% ../nbs/11b_gsd.ipynb #c019
 @nb.njit(cache=True)
 def _change(codes, gaps, i, j, value, plan):
     "How the fitness (times m^2) changes when entry (i, j) becomes `value`."
     first, step, weight = plan[0], plan[2], plan[3]
-    old, total = codes[i, j], 0.
-    if value == old: return 0.
+    old, total = codes[i, j], 0.0
+    if value == old:
+        return 0.0
     for q in range(first[j], first[j + 1]):
         cell = _cell(codes, i, q, plan)
         total += gaps[cell + value * step[q]] - gaps[cell + old * step[q]] + weight[q]
     return 2 * total
+
 
 @nb.njit(cache=True)
 def _move(codes, gaps, i, j, value, plan):
@@ -87,39 +133,63 @@ def _move(codes, gaps, i, j, value, plan):
         gaps[cell + codes[i, j] * step[q]] -= weight[q]
     codes[i, j] = value
 
+
 # %% ../nbs/11b_gsd.ipynb #c023
 @nb.njit(cache=True)
 def _entry(codes, patches, length, e, i, j):
     "Entry (i, j) of member e of the elite."
     for q in range(length[e]):
-        if patches[e, q, 0] == i and patches[e, q, 1] == j: return patches[e, q, 2]
+        if patches[e, q, 0] == i and patches[e, q, 1] == j:
+            return patches[e, q, 2]
     return np.int64(codes[i, j])
+
 
 # %% ../nbs/11b_gsd.ipynb #c026
 @nb.njit(cache=True)
-def _breed(codes, gaps, plan, shape, columns, patches, length, mutations, children, change):
-    "Fills the children (row, column, level), mutations first, and their changes of fitness."
+def _breed(
+    codes, gaps, plan, shape, columns, patches, length, mutations, children, change
+):
+    """Fills the children (row, column, level), mutations first, and their changes of
+    fitness."""
     m, elite = len(codes), len(length)
     for p in range(len(children)):
         i, j = np.random.randint(m), columns[np.random.randint(len(columns))]
-        if p < mutations: v = np.random.randint(shape[j])
-        else: v = _entry(codes, patches, length, np.random.randint(elite), np.random.randint(m), j)
-        children[p, 0] = i; children[p, 1] = j; children[p, 2] = v
+        if p < mutations:
+            v = np.random.randint(shape[j])
+        else:
+            v = _entry(
+                codes,
+                patches,
+                length,
+                np.random.randint(elite),
+                np.random.randint(m),
+                j,
+            )
+        children[p, 0] = i
+        children[p, 1] = j
+        children[p, 2] = v
         change[p] = _change(codes, gaps, i, j, v, plan)
+
 
 # %% ../nbs/11b_gsd.ipynb #c030
 @nb.njit(cache=True)
 def _select(fitness, change, chosen):
-    "The best of the old elite and the children of its first member; `fitness` stays sorted."
+    """The best of the old elite and the children of its first member; `fitness` stays
+    sorted."""
     best, last = fitness[0], len(fitness) - 1
-    for e in range(last + 1): chosen[e] = -1 - e
+    for e in range(last + 1):
+        chosen[e] = -1 - e
     for p in range(len(change)):
         f, e = best + change[p], last
-        if f >= fitness[last]: continue
+        if f >= fitness[last]:
+            continue
         while e > 0 and f < fitness[e - 1]:
-            fitness[e] = fitness[e - 1]; chosen[e] = chosen[e - 1]
+            fitness[e] = fitness[e - 1]
+            chosen[e] = chosen[e - 1]
             e -= 1
-        fitness[e] = f; chosen[e] = p
+        fitness[e] = f
+        chosen[e] = p
+
 
 # %% ../nbs/11b_gsd.ipynb #c033
 @nb.njit(cache=True)
@@ -133,134 +203,282 @@ def _succeed(codes, gaps, plan, children, chosen, patches, length):
         _move(codes, gaps, i, j, children[a, 2], plan)
     for e in range(1, len(length)):
         c = chosen[e]
-        if c >= 0: patches[e, 0] = children[c]; length[e] = 1
-        else: patches[e] = old_patches[-1 - c]; length[e] = old_length[-1 - c]
-        if a < 0: continue
+        if c >= 0:
+            patches[e, 0] = children[c]
+            length[e] = 1
+        else:
+            patches[e] = old_patches[-1 - c]
+            length[e] = old_length[-1 - c]
+        if a < 0:
+            continue
         patched = False
-        for q in range(length[e]): patched |= patches[e, q, 0] == i and patches[e, q, 1] == j
+        for q in range(length[e]):
+            patched |= patches[e, q, 0] == i and patches[e, q, 1] == j
         if not patched:
-            patches[e, length[e], 0] = i; patches[e, length[e], 1] = j; patches[e, length[e], 2] = u
+            patches[e, length[e], 0] = i
+            patches[e, length[e], 1] = j
+            patches[e, length[e], 2] = u
             length[e] += 1
     return a >= 0
 
+
 # %% ../nbs/11b_gsd.ipynb #c035
 @nb.njit(cache=True)
-def _evolve(codes, gaps, plan, shape, columns, fitness, patches, length, mutations, crossovers, generations, seed):
+def _evolve(
+    codes,
+    gaps,
+    plan,
+    shape,
+    columns,
+    fitness,
+    patches,
+    length,
+    mutations,
+    crossovers,
+    generations,
+    seed,
+):
     "Runs generations in place; returns how many of them moved the best table."
     np.random.seed(seed)
-    children, change = np.empty((mutations + crossovers, 3), np.int64), np.empty(mutations + crossovers)
+    children, change = (
+        np.empty((mutations + crossovers, 3), np.int64),
+        np.empty(mutations + crossovers),
+    )
     chosen, moved = np.empty(len(length), np.int64), 0
     for _ in range(generations):
-        _breed(codes, gaps, plan, shape, columns, patches, length, mutations, children, change)
+        _breed(
+            codes,
+            gaps,
+            plan,
+            shape,
+            columns,
+            patches,
+            length,
+            mutations,
+            children,
+            change,
+        )
         _select(fitness, change, chosen)
         moved += _succeed(codes, gaps, plan, children, chosen, patches, length)
     return moved
 
+
 # %% ../nbs/11b_gsd.ipynb #c039
 def _check_whole(name: str, value, low: int):
     "One sentence if the value is not a whole number, `low` or more."
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, np.integer))
+        or value < low
+    ):
         raise ValueError(f"{name}={value!r} must be a whole number, {low} or more.")
 
+
 def _check_number(name: str, value, positive: bool = True):
-    "One sentence if the value is not a finite number that is positive, or at least not negative."
-    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) and np.isfinite(value)
+    """One sentence if the value is not a finite number that is positive, or at least
+    not negative."""
+    real = (
+        isinstance(value, (int, float, np.integer, np.floating))
+        and not isinstance(value, bool)
+        and np.isfinite(value)
+    )
     if not real or value < 0 or (positive and value == 0):
-        raise ValueError(f"{name}={value!r} must be a finite{', positive number' if positive else ' number, 0 or more'}.")
+        raise ValueError(
+            f"{name}={value!r} must be a "
+            f"finite{', positive number' if positive else ' number, 0 or more'}."
+        )
+
 
 def _check_seed(seed):
     "One sentence if numpy cannot make random numbers from it."
-    try: np.random.default_rng(seed)
-    except (TypeError, ValueError): raise ValueError(f"seed={seed!r} is not a seed: give a whole number, 0 or more, a numpy Generator, or None.") from None
+    try:
+        np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"seed={seed!r} is not a seed: give a whole number, 0 or more, a numpy "
+            "Generator, or None."
+        ) from None
+
 
 def _check_codes(codes, schema):
     "One sentence about a table that does not fit the schema."
     if codes.ndim != 2 or codes.shape[1] != len(schema.names) or not len(codes):
-        raise ValueError(f"codes of shape {codes.shape} do not fit {len(schema.names)} columns; give at least one row.")
+        raise ValueError(
+            f"codes of shape {codes.shape} do not fit {len(schema.names)} columns; "
+            "give at least one row."
+        )
     for name, k, column in zip(schema.names, schema.shape, codes.T):
-        if column.min() < 0 or column.max() >= k: raise ValueError(f"column {name!r} has a code outside of 0..{k - 1}; encode it with the same schema.")
+        if column.min() < 0 or column.max() >= k:
+            raise ValueError(
+                f"column {name!r} has a code outside of 0..{k - 1}; encode it with the "
+                "same schema."
+            )
+
 
 # %% ../nbs/11b_gsd.ipynb #c041s
 @dataclass(frozen=True)
 class Search:
     "Options of the genetic search."
-    elite: int = 2               # tables that survive a generation
-    mutations: int = 50          # children by mutation
-    crossovers: int = 50         # children by crossover
-    generations: int = 500_000   # at most so many
-    tolerance: float = 1e-4      # stop when the fitness fell by less than this share ...
-    patience: int | None = None  # ... in so many generations; the number of rows, at least 1,000, if None
+
+    elite: int = 2  # tables that survive a generation
+    mutations: int = 50  # children by mutation
+    crossovers: int = 50  # children by crossover
+    generations: int = 500_000  # at most so many
+    tolerance: float = 1e-4  # stop when the fitness fell by less than this share ...
+    patience: int | None = (
+        None  # ... in so many generations; the number of rows, at least 1,000, if None
+    )
 
     def check(self) -> None:
         "One sentence about an option that makes no sense."
-        for name in ("elite", "mutations", "crossovers", "generations"): _check_whole(name, getattr(self, name), int(name == "elite"))
-        if self.patience is not None: _check_whole("patience", self.patience, 1)
-        if self.mutations + self.crossovers == 0: raise ValueError("mutations and crossovers are both 0, so no child would ever be born; give at least one of them.")
+        for name in ("elite", "mutations", "crossovers", "generations"):
+            _check_whole(name, getattr(self, name), int(name == "elite"))
+        if self.patience is not None:
+            _check_whole("patience", self.patience, 1)
+        if self.mutations + self.crossovers == 0:
+            raise ValueError(
+                "mutations and crossovers are both 0, so no child would ever be born; "
+                "give at least one of them."
+            )
         _check_number("tolerance", self.tolerance, positive=False)
 
+
 # %% ../nbs/11b_gsd.ipynb #c042
-def genetic_search(codes: np.ndarray,   # (m, d) integer codes to start from, left unchanged
-                   measurements,        # objects with clique, counts, sigma and total
-                   schema,              # anything with `names` and `shape`
-                   search: Search | None = None, # its options; the defaults if None
-                   *,
-                   seed=None,                 # int, numpy Generator or None
-                   verbose: bool = False,     # show a progress bar
-                   history: list | None = None, # receives dict(generation, fitness, moved, seconds)
-                   ) -> np.ndarray: # (m, d) int32 codes
+def genetic_search(
+    codes: np.ndarray,  # (m, d) integer codes to start from, left unchanged
+    measurements,  # objects with clique, counts, sigma and total
+    schema,  # anything with `names` and `shape`
+    search: Search | None = None,  # its options; the defaults if None
+    *,
+    seed=None,  # int, numpy Generator or None
+    verbose: bool = False,  # show a progress bar
+    history: list | None = None,  # receives dict(generation, fitness, moved, seconds)
+) -> np.ndarray:  # (m, d) int32 codes
     "The best table that the genetic search finds."
     codes, rng, m = np.array(codes, np.int32), np.random.default_rng(seed), len(codes)
     search = Search() if search is None else search
-    search.check(); _check_codes(codes, schema)
+    search.check()
+    _check_codes(codes, schema)
     plan, shares, weights = _layout(merge(measurements, schema), schema)
-    gaps, patience, history = _gaps(codes, plan, shares, weights), search.patience or max(m, 1000), [] if history is None else history
-    fitness, patches, length = np.full(search.elite, (gaps**2 / weights).sum()), np.zeros((search.elite, search.elite, 3), np.int64), np.zeros(search.elite, np.int64)
-    columns, shape = np.flatnonzero(np.diff(plan[0])), np.array([int(k) for k in schema.shape])
+    gaps, patience, history = (
+        _gaps(codes, plan, shares, weights),
+        search.patience or max(m, 1000),
+        [] if history is None else history,
+    )
+    fitness, patches, length = (
+        np.full(search.elite, (gaps**2 / weights).sum()),
+        np.zeros((search.elite, search.elite, 3), np.int64),
+        np.zeros(search.elite, np.int64),
+    )
+    columns, shape = (
+        np.flatnonzero(np.diff(plan[0])),
+        np.array([int(k) for k in schema.shape]),
+    )
     done, judged, before, began = 0, 0, fitness[0], time.perf_counter()
-    history.append(dict(generation=0, fitness=float(before) / m**2, moved=0, seconds=0.))
-    with tqdm(total=search.generations, desc="genetic search", unit="generation", disable=not verbose) as bar:
+    history.append(
+        dict(generation=0, fitness=float(before) / m**2, moved=0, seconds=0.0)
+    )
+    with tqdm(
+        total=search.generations,
+        desc="genetic search",
+        unit="generation",
+        disable=not verbose,
+    ) as bar:
         while done < search.generations:
             size = min(max(patience // 10, 1), search.generations - done)
-            moved = _evolve(codes, gaps, plan, shape, columns, fitness, patches, length, search.mutations, search.crossovers, size, int(rng.integers(2**31)))
-            done += size; bar.update(size)
-            history.append(dict(generation=done, fitness=max(float(fitness[0]), 0.) / m**2, moved=int(moved), seconds=time.perf_counter() - began))
-            if done - judged < patience: continue
-            if before - fitness[0] <= search.tolerance * abs(before) + 1e-9: break          # the last term: a perfect fit, up to rounding
+            moved = _evolve(
+                codes,
+                gaps,
+                plan,
+                shape,
+                columns,
+                fitness,
+                patches,
+                length,
+                search.mutations,
+                search.crossovers,
+                size,
+                int(rng.integers(2**31)),
+            )
+            done += size
+            bar.update(size)
+            history.append(
+                dict(
+                    generation=done,
+                    fitness=max(float(fitness[0]), 0.0) / m**2,
+                    moved=int(moved),
+                    seconds=time.perf_counter() - began,
+                )
+            )
+            if done - judged < patience:
+                continue
+            if before - fitness[0] <= search.tolerance * abs(before) + 1e-9:
+                break  # the last term: a perfect fit, up to rounding
             judged, before = done, fitness[0]
     return codes
+
 
 # %% ../nbs/11b_gsd.ipynb #c045
 class GSD:
     "Private GSD: a genetic search for a table that fits the noisy marginals."
-    def __init__(self,
-                 n_rows: int | None = None, # rows m of the synthetic table; 2,000 if None
-                 *,
-                 seed=None,              # int, numpy Generator or None
-                 verbose: bool = False,  # show a progress bar
-                 warm_start: bool = False, # begin a second fit with the table of the first
-                 **search,               # options of the `Search`
-                 ):
-        self.n_rows, self.seed, self.verbose, self.warm_start = n_rows, seed, verbose, warm_start
+
+    def __init__(
+        self,
+        n_rows: int | None = None,  # rows m of the synthetic table; 2,000 if None
+        *,
+        seed=None,  # int, numpy Generator or None
+        verbose: bool = False,  # show a progress bar
+        warm_start: bool = False,  # begin a second fit with the table of the first
+        **search,  # options of the `Search`
+    ):
+        self.n_rows, self.seed, self.verbose, self.warm_start = (
+            n_rows,
+            seed,
+            verbose,
+            warm_start,
+        )
         self.search = Search(**search)
 
-    def fit(self,
-            measurements, # objects with clique, counts, sigma and total
-            schema,       # anything with `names` and `shape`
-            ) -> np.ndarray: # (m, d) int32 codes
-        "Search for a table; its codes are kept in `codes_`, its progress in `history_`."
+    def fit(
+        self,
+        measurements,  # objects with clique, counts, sigma and total
+        schema,  # anything with `names` and `shape`
+    ) -> np.ndarray:  # (m, d) int32 codes
+        """Search for a table; its codes are kept in `codes_`, its progress in
+        `history_`."""
         self.check(None, schema)
         m = 2000 if self.n_rows is None else self.n_rows
-        rng, shape = np.random.default_rng(self.seed), tuple(int(k) for k in schema.shape)
+        rng, shape = (
+            np.random.default_rng(self.seed),
+            tuple(int(k) for k in schema.shape),
+        )
         last: Any = getattr(self, "codes_", None) if self.warm_start else None
-        fits = last is not None and last.shape == (m, len(shape)) and (last.max(0) < shape).all()
+        fits = (
+            last is not None
+            and last.shape == (m, len(shape))
+            and (last.max(0) < shape).all()
+        )
         start = last if fits else rng.integers(0, shape, (m, len(shape)))
         history: list[dict] = []
-        self.codes_ = np.array(start, np.int32) if not len(measurements) else genetic_search(start, measurements, schema, self.search, seed=rng, verbose=self.verbose, history=history)
+        self.codes_ = (
+            np.array(start, np.int32)
+            if not len(measurements)
+            else genetic_search(
+                start,
+                measurements,
+                schema,
+                self.search,
+                seed=rng,
+                verbose=self.verbose,
+                history=history,
+            )
+        )
         self.history_ = history
         return self.codes_.copy()
 
     def check(self, cliques, schema) -> None:
         "Raise one sentence if an option makes no sense."
-        if self.n_rows is not None: _check_whole("n_rows", self.n_rows, 1)
+        if self.n_rows is not None:
+            _check_whole("n_rows", self.n_rows, 1)
         _check_seed(self.seed)
         self.search.check()

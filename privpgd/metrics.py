@@ -4,82 +4,164 @@
 
 # %% ../nbs/10_metrics.ipynb #c002
 from __future__ import annotations
-import itertools, os, warnings
+
+import itertools
+import os
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+
 import numba as nb
 import numpy as np
 import pandas as pd
+
 from .counting import Tally, counting_bytes, memory_limit, memory_problem
 from .look import GREY, RUST, canvas, canvases, shades
 from .schema import ClipWarning, Schema
 from .sources import fold, sample_codes
 
 # %% auto #0
-__all__ = ['HELD', 'METRICS', 'as_codes', 'PairTables', 'pair_tables', 'total_variation', 'sliced_w1', 'covariance_matrix',
-           'covariance_error', 'Boxes', 'answer_boxes', 'draw_boxes', 'query_error', 'HalfSpaces', 'answer_half_spaces',
-           'draw_half_spaces', 'downstream_error', 'triple_total_variation', 'closest_record_share', 'evaluate',
-           'plot_marginals', 'plot_pair_errors']
+__all__ = [
+    "HELD",
+    "METRICS",
+    "as_codes",
+    "PairTables",
+    "pair_tables",
+    "total_variation",
+    "sliced_w1",
+    "covariance_matrix",
+    "covariance_error",
+    "Boxes",
+    "answer_boxes",
+    "draw_boxes",
+    "query_error",
+    "HalfSpaces",
+    "answer_half_spaces",
+    "draw_half_spaces",
+    "downstream_error",
+    "triple_total_variation",
+    "closest_record_share",
+    "evaluate",
+    "plot_marginals",
+    "plot_pair_errors",
+]
 
 # %% ../nbs/10_metrics.ipynb #c006
 HELD = 2**25  # values of a table that are held at most: 128 MiB of codes
 
-def _held(table, schema: Schema, name: str, seed: int = 0) -> tuple[np.ndarray, int]:  # codes, and the number of rows of the table
+
+def _held(
+    table, schema: Schema, name: str, seed: int = 0
+) -> tuple[np.ndarray, int]:  # codes, and the number of rows of the table
     "The codes of a table, or of a uniform sample of its rows when there are too many."
-    codes, n = (table, None) if isinstance(table, np.ndarray) else sample_codes(table, schema, HELD // len(schema.shape), seed)
+    codes, n = (
+        (table, None)
+        if isinstance(table, np.ndarray)
+        else sample_codes(table, schema, HELD // len(schema.shape), seed)
+    )
     if codes.ndim != 2 or codes.shape[1] != len(schema.shape) or not len(codes):
-        raise ValueError(f"{name} has shape {codes.shape}; give at least one row and the {len(schema.shape)} columns of the schema.")
-    if codes.dtype.kind not in "iu": raise ValueError(f"{name} is an array of {codes.dtype}; give a data frame or an integer array of codes.")
-    if codes.min() < 0 or (codes.max(0) >= schema.shape).any(): raise ValueError(f"{name} has codes outside the schema; encode the table with this schema.")
+        raise ValueError(
+            f"{name} has shape {codes.shape}; give at least one row and the "
+            f"{len(schema.shape)} columns of the schema."
+        )
+    if codes.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} is an array of {codes.dtype}; give a data frame or an integer "
+            "array of codes."
+        )
+    if codes.min() < 0 or (codes.max(0) >= schema.shape).any():
+        raise ValueError(
+            f"{name} has codes outside the schema; encode the table with this schema."
+        )
     return np.ascontiguousarray(codes, dtype=np.int32), n or len(codes)
+
 
 def as_codes(
     table,  # a table of any sort, or an (n, d) integer array of codes
     schema: Schema,  # public facts about the columns
     name: str = "table",  # how error messages call it
 ) -> np.ndarray:  # (n, d) int32
-    "The codes of a table; of a sample of its rows, with a warning, when there are more than `HELD` values."
+    """The codes of a table; of a sample of its rows, with a warning, when there are
+    more than `HELD` values."""
     codes, n = _held(table, schema, name)
-    if len(codes) < n: warnings.warn(f"{name} has {n:,} rows: {len(codes):,} of them, drawn uniformly, stand for all.", stacklevel=2)
+    if len(codes) < n:
+        warnings.warn(
+            (
+                f"{name} has {n:,} rows: {len(codes):,} of them, drawn uniformly, "
+                "stand "
+                "for all."
+            ),
+            stacklevel=2,
+        )
     return codes
+
 
 # %% ../nbs/10_metrics.ipynb #c010
 def _spread(kernel, size: int, *args) -> None:
     "Run kernel(*args, start, stop) over range(size) in pieces, on all cores."
-    workers = min(os.cpu_count() or 1, 16); edges = np.linspace(0, size, min(size, 4 * workers) + 1).astype(np.int64)
-    with ThreadPoolExecutor(workers) as pool: list(pool.map(lambda ab: kernel(*args, *ab), zip(edges, edges[1:])))
+    workers = min(os.cpu_count() or 1, 16)
+    edges = np.linspace(0, size, min(size, 4 * workers) + 1).astype(np.int64)
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(lambda ab: kernel(*args, *ab), zip(edges, edges[1:])))
+
 
 # %% ../nbs/10_metrics.ipynb #c011
 @nb.njit(nogil=True, cache=True)
 def _pair_counts(columns, shape, left, right, offset, out, start, stop):
-    "Counts of the pairs from start to stop, flat, pair p in out[offset[p]:offset[p + 1]]."
+    """Counts of the pairs from start to stop, flat, pair p in out[offset[p]:offset[p +
+    1]]."""
     for p in range(start, stop):
         x, y, k, o = columns[left[p]], columns[right[p]], shape[right[p]], offset[p]
-        for i in range(len(x)): out[o + x[i] * k + y[i]] += 1
+        for i in range(len(x)):
+            out[o + x[i] * k + y[i]] += 1
+
 
 @dataclass(frozen=True, eq=False)
 class PairTables:
     "The 2-way marginals of a table, as probabilities."
+
     shape: tuple  # number of codes of each column
     pairs: tuple  # the pairs (i, j) with i < j, in order
     tables: tuple  # one (k_i, k_j) array for each pair
     n: int  # number of rows
 
+
 # %% ../nbs/10_metrics.ipynb #c012
 def pair_tables(codes: np.ndarray, shape: tuple) -> PairTables:
     "All 2-way marginals of an (n, d) array of codes."
-    shape = tuple(int(k) for k in shape); pairs = tuple(itertools.combinations(range(len(shape)), 2))
-    left, right = (np.array([p[s] for p in pairs], np.int64) for s in (0, 1)); sizes = np.array([shape[i] * shape[j] for i, j in pairs], np.int64)
-    offset = np.r_[0, np.cumsum(sizes)].astype(np.int64); out = np.zeros(offset[-1], np.int64)
-    _spread(_pair_counts, len(pairs), np.ascontiguousarray(codes.T), np.array(shape), left, right, offset, out)
-    tables = tuple((out[a:b] / len(codes)).reshape(shape[i], shape[j]) for (i, j), a, b in zip(pairs, offset, offset[1:]))
+    shape = tuple(int(k) for k in shape)
+    pairs = tuple(itertools.combinations(range(len(shape)), 2))
+    left, right = (np.array([p[s] for p in pairs], np.int64) for s in (0, 1))
+    sizes = np.array([shape[i] * shape[j] for i, j in pairs], np.int64)
+    offset = np.r_[0, np.cumsum(sizes)].astype(np.int64)
+    out = np.zeros(offset[-1], np.int64)
+    _spread(
+        _pair_counts,
+        len(pairs),
+        np.ascontiguousarray(codes.T),
+        np.array(shape),
+        left,
+        right,
+        offset,
+        out,
+    )
+    tables = tuple(
+        (out[a:b] / len(codes)).reshape(shape[i], shape[j])
+        for (i, j), a, b in zip(pairs, offset, offset[1:])
+    )
     return PairTables(shape, pairs, tables, len(codes))
 
+
 # %% ../nbs/10_metrics.ipynb #c015
-def total_variation(real: PairTables, synth: PairTables) -> np.ndarray:  # one value for each pair
+def total_variation(
+    real: PairTables, synth: PairTables
+) -> np.ndarray:  # one value for each pair
     "Total variation of every 2-way marginal."
-    return np.array([0.5 * np.abs(p - q).sum() for p, q in zip(real.tables, synth.tables)])
+    return np.array(
+        [0.5 * np.abs(p - q).sum() for p, q in zip(real.tables, synth.tables)]
+    )
+
 
 # %% ../nbs/10_metrics.ipynb #c019
 def sliced_w1(
@@ -90,44 +172,68 @@ def sliced_w1(
     "Sliced W1 of every 2-way marginal, in embedded coordinates."
     out = np.zeros(len(real.pairs))
     groups: dict[tuple, list[int]] = {}
-    for p, table in enumerate(real.tables): groups.setdefault(table.shape, []).append(p)
+    for p, table in enumerate(real.tables):
+        groups.setdefault(table.shape, []).append(p)
     for (a, b), members in groups.items():
         gap = np.stack([(real.tables[p] - synth.tables[p]).ravel() for p in members])
-        x, y = np.repeat((np.arange(a) + 0.5) / a, b), np.tile((np.arange(b) + 0.5) / b, a)
+        x, y = (
+            np.repeat((np.arange(a) + 0.5) / a, b),
+            np.tile((np.arange(b) + 0.5) / b, a),
+        )
         for angle in (np.arange(angles) + 0.5) * np.pi / angles:
-            t = x * np.cos(angle) + y * np.sin(angle); order = np.argsort(t)
-            out[members] += np.abs(np.cumsum(gap[:, order], 1)[:, :-1]) @ np.diff(t[order]) / angles
+            t = x * np.cos(angle) + y * np.sin(angle)
+            order = np.argsort(t)
+            out[members] += (
+                np.abs(np.cumsum(gap[:, order], 1)[:, :-1]) @ np.diff(t[order]) / angles
+            )
     return out
+
 
 # %% ../nbs/10_metrics.ipynb #c028
 def _margins(tables: PairTables) -> list[np.ndarray]:
     "The 1-way marginals, from the 2-way ones."
     out: dict[int, np.ndarray] = {}
-    for (i, j), t in zip(tables.pairs, tables.tables): out.setdefault(i, t.sum(1)); out.setdefault(j, t.sum(0))
+    for (i, j), t in zip(tables.pairs, tables.tables):
+        out.setdefault(i, t.sum(1))
+        out.setdefault(j, t.sum(0))
     return [out[i] for i in range(len(tables.shape))]
+
 
 def covariance_matrix(tables: PairTables) -> np.ndarray:  # (d, d)
     "Covariance of the embedded columns, from the 2-way marginals."
     d, scale = len(tables.shape), tables.n / max(tables.n - 1, 1)
-    centres = [(np.arange(k) + 0.5) / k for k in tables.shape]; out = np.zeros((d, d))
+    centres = [(np.arange(k) + 0.5) / k for k in tables.shape]
+    out = np.zeros((d, d))
     margin = _margins(tables)
     mean = np.array([margin[i] @ centres[i] for i in range(d)])
-    for i in range(d): out[i, i] = margin[i] @ (centres[i] - mean[i]) ** 2
-    for (i, j), t in zip(tables.pairs, tables.tables): out[i, j] = out[j, i] = (centres[i] - mean[i]) @ t @ (centres[j] - mean[j])
+    for i in range(d):
+        out[i, i] = margin[i] @ (centres[i] - mean[i]) ** 2
+    for (i, j), t in zip(tables.pairs, tables.tables):
+        out[i, j] = out[j, i] = (centres[i] - mean[i]) @ t @ (centres[j] - mean[j])
     return out * scale
 
-def covariance_error(real: PairTables, synth: PairTables) -> tuple[float, float]:  # absolute, relative
-    "Frobenius norm of the difference of the covariances, and the same over the norm for the synthetic table."
-    a, b = covariance_matrix(real), covariance_matrix(synth); gap = float(np.linalg.norm(a - b)); base = float(np.linalg.norm(b))
+
+def covariance_error(
+    real: PairTables, synth: PairTables
+) -> tuple[float, float]:  # absolute, relative
+    """Frobenius norm of the difference of the covariances, and the same over the norm
+    for the synthetic table."""
+    a, b = covariance_matrix(real), covariance_matrix(synth)
+    gap = float(np.linalg.norm(a - b))
+    base = float(np.linalg.norm(b))
     return gap, gap / base if base else (0.0 if not gap else float("inf"))
+
 
 # %% ../nbs/10_metrics.ipynb #c032
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    "Counting queries: row i is in box j when low[j] <= code <= high[j] on the columns[j]."
+    """Counting queries: row i is in box j when low[j] <= code <= high[j] on the
+    columns[j]."""
+
     columns: np.ndarray  # (J, s) column numbers
     low: np.ndarray  # (J, s) smallest code
     high: np.ndarray  # (J, s) largest code
+
 
 @nb.njit(nogil=True, cache=True)
 def _count_boxes(data, columns, low, high, out, start, stop):
@@ -136,24 +242,43 @@ def _count_boxes(data, columns, low, high, out, start, stop):
         inside = np.ones(data.shape[1], np.uint8)
         for s in range(columns.shape[1]):
             x, a, b = data[columns[j, s]], low[j, s], high[j, s]
-            for i in range(len(x)): inside[i] &= (x[i] >= a) & (x[i] <= b)
+            for i in range(len(x)):
+                inside[i] &= (x[i] >= a) & (x[i] <= b)
         total = 0
-        for i in range(len(inside)): total += inside[i]
+        for i in range(len(inside)):
+            total += inside[i]
         out[j] = total / len(inside)
+
 
 # %% ../nbs/10_metrics.ipynb #c033
 def answer_boxes(codes: np.ndarray, boxes: Boxes) -> np.ndarray:  # (J,) shares
     "Share of the rows of an (n, d) array of codes in each box."
     out = np.zeros(len(boxes.columns))
-    _spread(_count_boxes, len(out), np.ascontiguousarray(codes.T), boxes.columns, boxes.low, boxes.high, out)
+    _spread(
+        _count_boxes,
+        len(out),
+        np.ascontiguousarray(codes.T),
+        boxes.columns,
+        boxes.low,
+        boxes.high,
+        out,
+    )
     return out
+
 
 def _propose_boxes(shape: tuple, size: int, rng: np.random.Generator) -> Boxes:
     "Random boxes on three columns (or on all, when there are fewer)."
     sparse, k = min(3, len(shape)), np.array(shape)
-    columns = np.argsort(rng.random((size, len(shape))), 1)[:, :sparse]; k = k[columns]
-    low = rng.random((size, sparse)); high = low + rng.random((size, sparse)) * (1 - low)
-    return Boxes(columns, np.ceil(low * k - 0.5).astype(np.int64), np.floor(high * k - 0.5).astype(np.int64))
+    columns = np.argsort(rng.random((size, len(shape))), 1)[:, :sparse]
+    k = k[columns]
+    low = rng.random((size, sparse))
+    high = low + rng.random((size, sparse)) * (1 - low)
+    return Boxes(
+        columns,
+        np.ceil(low * k - 0.5).astype(np.int64),
+        np.floor(high * k - 0.5).astype(np.int64),
+    )
+
 
 # %% ../nbs/10_metrics.ipynb #c038
 def draw_boxes(
@@ -167,220 +292,486 @@ def draw_boxes(
     "Random counting queries that are neither empty nor full on the real table."
     rng, kept, codes = np.random.default_rng(seed), [], np.asfortranarray(codes)
     for _ in range(0, proposals, 500):
-        boxes = _propose_boxes(shape, 500, rng); share = answer_boxes(codes, boxes)
-        kept += [(boxes.columns[j], boxes.low[j], boxes.high[j]) for j in np.flatnonzero((share >= between[0]) & (share <= between[1]))]
-        if len(kept) >= size: break
-    if len(kept) < size: warnings.warn(f"Only {len(kept)} of {size} counting queries hold between {between[0]:.0%} and {between[1]:.0%} of the real rows: the table is so lopsided that the counting error {'rests on few queries' if kept else 'is not defined (NaN)'}.", stacklevel=2)
-    if not kept: return Boxes(*np.zeros((3, 0, min(3, len(shape))), np.int64))
+        boxes = _propose_boxes(shape, 500, rng)
+        share = answer_boxes(codes, boxes)
+        kept += [
+            (boxes.columns[j], boxes.low[j], boxes.high[j])
+            for j in np.flatnonzero((share >= between[0]) & (share <= between[1]))
+        ]
+        if len(kept) >= size:
+            break
+    if len(kept) < size:
+        warnings.warn(
+            (
+                f"Only {len(kept)} of {size} counting queries hold between "
+                f"{between[0]:.0%} and {between[1]:.0%} of the real rows: the table is "
+                "so "
+                "lopsided that the counting error "
+                f"{'rests on few queries' if kept else 'is not defined (NaN)'}."
+            ),
+            stacklevel=2,
+        )
+    if not kept:
+        return Boxes(*np.zeros((3, 0, min(3, len(shape))), np.int64))
     return Boxes(*(np.stack([q[part] for q in kept[:size]]) for part in range(3)))
 
+
 # %% ../nbs/10_metrics.ipynb #c041
-def query_error(real: np.ndarray, synth: np.ndarray) -> tuple[float, float]:  # absolute, relative
-    "Mean difference of the answers, and the same over the mean answer of the real table."
-    if not len(real): return float("nan"), float("nan")
+def query_error(
+    real: np.ndarray, synth: np.ndarray
+) -> tuple[float, float]:  # absolute, relative
+    """Mean difference of the answers, and the same over the mean answer of the real
+    table."""
+    if not len(real):
+        return float("nan"), float("nan")
     gap, base = float(np.abs(real - synth).mean()), float(real.mean())
     return gap, gap / base if base else (0.0 if not gap else float("inf"))
+
 
 # %% ../nbs/10_metrics.ipynb #c044
 @dataclass(frozen=True, eq=False)
 class HalfSpaces:
     "Thresholding queries on embedded codes."
+
     columns: np.ndarray  # (J, s) column numbers
     theta: np.ndarray  # (J, s) unit vectors
-    offset: np.ndarray  # (J,) the b, between the smallest and the largest projection of the real rows
+    offset: (
+        np.ndarray
+    )  # (J,) the b, between the smallest and the largest projection of the real rows
+
 
 @nb.njit(nogil=True, cache=True)
 def _project(data, shape, columns, theta, offset, share, extent, start, stop):
-    "Shares with <x, theta> + b > 0 and with <x, theta> > b, and smallest and largest <x, theta>; data is (d, n)."
+    """Shares with <x, theta> + b > 0 and with <x, theta> > b, and smallest and largest
+    <x, theta>; data is (d, n)."""
     for j in range(start, stop):
-        t = np.zeros(data.shape[1]); plus, minus = 0, 0
+        t = np.zeros(data.shape[1])
+        plus, minus = 0, 0
         for s in range(columns.shape[1]):
             x, w = data[columns[j, s]], theta[j, s] / shape[columns[j, s]]
-            for i in range(len(t)): t[i] += w * (x[i] + 0.5)
+            for i in range(len(t)):
+                t[i] += w * (x[i] + 0.5)
         extent[j, 0], extent[j, 1], b = t.min(), t.max(), offset[j]
-        for i in range(len(t)): plus += t[i] + b > 0; minus += t[i] > b
+        for i in range(len(t)):
+            plus += t[i] + b > 0
+            minus += t[i] > b
         share[j, 0], share[j, 1] = plus / len(t), minus / len(t)
+
 
 # %% ../nbs/10_metrics.ipynb #c045
 def _run(codes, shape, columns, theta, offset):
     "Shares (J, 2) and extents (J, 2) of the queries."
     share, extent = np.zeros((len(columns), 2)), np.zeros((len(columns), 2))
-    _spread(_project, len(columns), np.ascontiguousarray(codes.T), np.array(shape, np.float64), columns, theta, offset, share, extent)
+    _spread(
+        _project,
+        len(columns),
+        np.ascontiguousarray(codes.T),
+        np.array(shape, np.float64),
+        columns,
+        theta,
+        offset,
+        share,
+        extent,
+    )
     return share, extent
 
-def answer_half_spaces(codes: np.ndarray, shape: tuple, queries: HalfSpaces) -> np.ndarray:  # (J, 2): the paper's sign, the centred one
+
+def answer_half_spaces(
+    codes: np.ndarray, shape: tuple, queries: HalfSpaces
+) -> np.ndarray:  # (J, 2): the paper's sign, the centred one
     "Share of the rows of an (n, d) array of codes in each half-space."
     return _run(codes, shape, queries.columns, queries.theta, queries.offset)[0]
 
-def draw_half_spaces(codes: np.ndarray, shape: tuple, size: int = 200, seed: int = 0) -> HalfSpaces:
+
+def draw_half_spaces(
+    codes: np.ndarray, shape: tuple, size: int = 200, seed: int = 0
+) -> HalfSpaces:
     "Random thresholding queries whose offsets lie in the range of the real table."
     rng, sparse = np.random.default_rng(seed), min(3, len(shape))
     columns = np.argsort(rng.random((size, len(shape))), 1)[:, :sparse]
-    theta = rng.standard_normal((size, sparse)); theta /= np.linalg.norm(theta, axis=1, keepdims=True)
+    theta = rng.standard_normal((size, sparse))
+    theta /= np.linalg.norm(theta, axis=1, keepdims=True)
     extent = _run(codes, shape, columns, theta, np.zeros(size))[1]
     return HalfSpaces(columns, theta, rng.uniform(extent[:, 0], extent[:, 1]))
+
 
 # %% ../nbs/10_metrics.ipynb #c052
 def _task(schema: Schema, target: str) -> str:
     "Classification for two codes or unordered levels, regression otherwise."
     column = schema[target]
-    return "classification" if column.size <= 2 or type(column).__name__ in ("Categorical", "Boolean") else "regression"
+    return (
+        "classification"
+        if column.size <= 2 or type(column).__name__ in ("Categorical", "Boolean")
+        else "regression"
+    )
+
 
 def downstream_error(
     train,  # the table to learn from: a data frame or codes
     test,  # real rows that no method has seen
     schema: Schema,  # public facts about the columns
     target: str,  # the column to predict
-    task: str | None = None,  # "classification" or "regression"; None decides by the column
+    task: str
+    | None = None,  # "classification" or "regression"; None decides by the column
     seed: int = 0,  # of the boosting, and of the part that max_rows takes
     max_rows: int | None = None,  # train on at most so many rows
 ) -> float:
     "Test error of gradient boosting trained on one table and tested on another."
     from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
-    if target not in schema.names: raise ValueError(f"target is {target!r}; it must be a column of the schema: {', '.join(schema.names)}.")
-    if task not in (None, "classification", "regression"): raise ValueError(f"task is {task!r}; it must be 'classification', 'regression', or None to decide by the column.")
-    a, b, j = as_codes(train, schema, "train"), as_codes(test, schema, "test"), list(schema.names).index(target)
-    if max_rows and len(a) > max_rows: a = a[np.random.default_rng(seed).choice(len(a), max_rows, replace=False)]
-    classify = (task or _task(schema, target)) == "classification"; x, y, x2, y2 = np.delete(a, j, 1), a[:, j], np.delete(b, j, 1), b[:, j]
-    if (y == y[0]).all(): guess = np.full(len(y2), y[0])
-    else: guess = (GradientBoostingClassifier if classify else GradientBoostingRegressor)(random_state=seed).fit(x, y).predict(x2)
+
+    if target not in schema.names:
+        raise ValueError(
+            f"target is {target!r}; it must be a column of the schema: "
+            f"{', '.join(schema.names)}."
+        )
+    if task not in (None, "classification", "regression"):
+        raise ValueError(
+            f"task is {task!r}; it must be 'classification', 'regression', or None to "
+            "decide by the column."
+        )
+    a, b, j = (
+        as_codes(train, schema, "train"),
+        as_codes(test, schema, "test"),
+        list(schema.names).index(target),
+    )
+    if max_rows and len(a) > max_rows:
+        a = a[np.random.default_rng(seed).choice(len(a), max_rows, replace=False)]
+    classify = (task or _task(schema, target)) == "classification"
+    x, y, x2, y2 = np.delete(a, j, 1), a[:, j], np.delete(b, j, 1), b[:, j]
+    if (y == y[0]).all():
+        guess = np.full(len(y2), y[0])
+    else:
+        guess = (
+            (GradientBoostingClassifier if classify else GradientBoostingRegressor)(
+                random_state=seed
+            )
+            .fit(x, y)
+            .predict(x2)
+        )
     return float((guess != y2).mean() if classify else ((guess - y2) ** 2).mean())
+
 
 # %% ../nbs/10_metrics.ipynb #c056
 @nb.njit(nogil=True, cache=True)
 def _triple_tv(real, synth, shape, triples, out, start, stop):
-    "Total variation of the 3-way marginals from start to stop; real and synth are (d, n)."
+    """Total variation of the 3-way marginals from start to stop; real and synth are (d,
+    n)."""
     for p in range(start, stop):
-        i, j, l = triples[p, 0], triples[p, 1], triples[p, 2]; k2, k3 = shape[j], shape[l]; gap = np.zeros(shape[i] * k2 * k3)
-        for r in range(real.shape[1]): gap[(real[i, r] * k2 + real[j, r]) * k3 + real[l, r]] += 1.0 / real.shape[1]
-        for r in range(synth.shape[1]): gap[(synth[i, r] * k2 + synth[j, r]) * k3 + synth[l, r]] -= 1.0 / synth.shape[1]
+        i, j, line = triples[p, 0], triples[p, 1], triples[p, 2]
+        k2, k3 = shape[j], shape[line]
+        gap = np.zeros(shape[i] * k2 * k3)
+        for r in range(real.shape[1]):
+            gap[(real[i, r] * k2 + real[j, r]) * k3 + real[line, r]] += (
+                1.0 / real.shape[1]
+            )
+        for r in range(synth.shape[1]):
+            gap[(synth[i, r] * k2 + synth[j, r]) * k3 + synth[line, r]] -= (
+                1.0 / synth.shape[1]
+            )
         out[p] = 0.5 * np.abs(gap).sum()
 
-def triple_total_variation(real: np.ndarray, synth: np.ndarray, shape: tuple, limit: int = 200, seed: int = 0) -> np.ndarray:
-    "Total variation of 3-way marginals of two arrays of codes: all of them, or `limit` at random."
-    triples: np.ndarray = np.array(list(itertools.combinations(range(len(shape)), 3)), np.int64).reshape(-1, 3)
-    if len(triples) > limit: triples = triples[np.random.default_rng(seed).choice(len(triples), limit, replace=False)]
+
+def triple_total_variation(
+    real: np.ndarray, synth: np.ndarray, shape: tuple, limit: int = 200, seed: int = 0
+) -> np.ndarray:
+    """Total variation of 3-way marginals of two arrays of codes: all of them, or
+    `limit` at random."""
+    triples: np.ndarray = np.array(
+        list(itertools.combinations(range(len(shape)), 3)), np.int64
+    ).reshape(-1, 3)
+    if len(triples) > limit:
+        triples = triples[
+            np.random.default_rng(seed).choice(len(triples), limit, replace=False)
+        ]
     out = np.zeros(len(triples))
-    _spread(_triple_tv, len(out), np.ascontiguousarray(real.T), np.ascontiguousarray(synth.T), np.array(shape), triples, out)
+    _spread(
+        _triple_tv,
+        len(out),
+        np.ascontiguousarray(real.T),
+        np.ascontiguousarray(synth.T),
+        np.array(shape),
+        triples,
+        out,
+    )
     return out
+
 
 # %% ../nbs/10_metrics.ipynb #c060
 @nb.njit(nogil=True, cache=True)
 def _closest(rows, others, out, start, stop):
-    "Mean absolute distance of the rows from start to stop to the closest of the others."
+    """Mean absolute distance of the rows from start to stop to the closest of the
+    others."""
     for i in range(start, stop):
         best = np.inf
         for r in range(len(others)):
             t = 0.0
-            for j in range(rows.shape[1]): t += abs(rows[i, j] - others[r, j])
+            for j in range(rows.shape[1]):
+                t += abs(rows[i, j] - others[r, j])
             best = min(best, t)
         out[i] = best / rows.shape[1]
 
+
 def _distances(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     "Distance of each row to the closest of the others."
-    out = np.zeros(len(rows)); _spread(_closest, len(rows), rows, others, out); return out
+    out = np.zeros(len(rows))
+    _spread(_closest, len(rows), rows, others, out)
+    return out
 
-def closest_record_share(real: np.ndarray, synth: np.ndarray, test: np.ndarray, shape: tuple, rows: int = 1000, against: int = 5000, seed: int = 0) -> float:
-    "How often a synthetic row is closer to the rows it was made from than to as many unseen rows; ties count half."
+
+def closest_record_share(
+    real: np.ndarray,
+    synth: np.ndarray,
+    test: np.ndarray,
+    shape: tuple,
+    rows: int = 1000,
+    against: int = 5000,
+    seed: int = 0,
+) -> float:
+    """How often a synthetic row is closer to the rows it was made from than to as many
+    unseen rows; ties count half."""
     rng, size = np.random.default_rng(seed), min(len(real), len(test), against)
-    take = lambda codes, m: ((codes[rng.choice(len(codes), m, replace=False)] + 0.5) / np.array(shape)).astype(np.float32)
-    sample = take(synth, min(rows, len(synth))); seen, unseen = _distances(sample, take(real, size)), _distances(sample, take(test, size))
-    return float((seen < unseen - 1e-9).mean() + 0.5 * (np.abs(seen - unseen) <= 1e-9).mean())
+
+    def take(codes, m):
+        return (
+            (codes[rng.choice(len(codes), m, replace=False)] + 0.5) / np.array(shape)
+        ).astype(np.float32)
+
+    sample = take(synth, min(rows, len(synth)))
+    seen, unseen = (
+        _distances(sample, take(real, size)),
+        _distances(sample, take(test, size)),
+    )
+    return float(
+        (seen < unseen - 1e-9).mean() + 0.5 * (np.abs(seen - unseen) <= 1e-9).mean()
+    )
+
 
 # %% ../nbs/10_metrics.ipynb #c062a
 class _Answers:
-    "Counts of all pairs, and of the rows that each query holds for, added up piece by piece."
+    """Counts of all pairs, and of the rows that each query holds for, added up piece by
+    piece."""
+
     def __init__(self, names: list[str], shape: tuple, boxes: Boxes, half: HalfSpaces):
-        self.shape, self.boxes, self.half, self.rows = tuple(map(int, shape)), boxes, half, 0
-        self.pairs, self.hits = Tally(names, self.shape, list(itertools.combinations(names, 2))), np.zeros(len(boxes.columns) + 2 * len(half.columns), np.int64)
+        self.shape, self.boxes, self.half, self.rows = (
+            tuple(map(int, shape)),
+            boxes,
+            half,
+            0,
+        )
+        self.pairs, self.hits = (
+            Tally(names, self.shape, list(itertools.combinations(names, 2))),
+            np.zeros(len(boxes.columns) + 2 * len(half.columns), np.int64),
+        )
 
     def add(self, codes: np.ndarray) -> None:
         "Add the rows of an (n, d) array of codes."
-        self.pairs.add(codes); self.rows += len(codes)
-        shares = np.r_[answer_boxes(codes, self.boxes), answer_half_spaces(codes, self.shape, self.half).ravel()]
+        self.pairs.add(codes)
+        self.rows += len(codes)
+        shares = np.r_[
+            answer_boxes(codes, self.boxes),
+            answer_half_spaces(codes, self.shape, self.half).ravel(),
+        ]
         self.hits += np.rint(len(codes) * shares).astype(np.int64)
 
     def merge(self, other: _Answers) -> None:
         "Add what another one has counted."
-        self.pairs.merge(other.pairs); self.hits += other.hits; self.rows += other.rows
+        self.pairs.merge(other.pairs)
+        self.hits += other.hits
+        self.rows += other.rows
 
     @property
-    def result(self) -> tuple[PairTables, np.ndarray, np.ndarray]:  # 2-way marginals, shares of the boxes (J,), shares of the half-spaces (J, 2)
+    def result(
+        self,
+    ) -> tuple[
+        PairTables, np.ndarray, np.ndarray
+    ]:  # 2-way marginals, shares of the boxes (J,), shares of the half-spaces (J, 2)
         "Everything as shares of the rows."
-        shares, pairs = self.hits / self.rows, tuple(itertools.combinations(range(len(self.shape)), 2))
+        shares, pairs = (
+            self.hits / self.rows,
+            tuple(itertools.combinations(range(len(self.shape)), 2)),
+        )
         split = len(self.boxes.columns)
-        return PairTables(self.shape, pairs, tuple(t / self.rows for t in self.pairs.tables.values()), self.rows), shares[:split], shares[split:].reshape(-1, 2)
+        return (
+            PairTables(
+                self.shape,
+                pairs,
+                tuple(t / self.rows for t in self.pairs.tables.values()),
+                self.rows,
+            ),
+            shares[:split],
+            shares[split:].reshape(-1, 2),
+        )
+
 
 # %% ../nbs/10_metrics.ipynb #c062d
-def _answers(side: tuple, schema: Schema, boxes: Boxes, half: HalfSpaces) -> tuple[PairTables, np.ndarray, np.ndarray]:
-    "The answers of all rows: of the codes when they are all there, otherwise by another pass over the table."
-    (table, codes, n), made = side, _Answers(list(schema.names), schema.shape, boxes, half)
-    if len(codes) == n: made.add(codes)
+def _answers(
+    side: tuple, schema: Schema, boxes: Boxes, half: HalfSpaces
+) -> tuple[PairTables, np.ndarray, np.ndarray]:
+    """The answers of all rows: of the codes when they are all there, otherwise by
+    another pass over the table."""
+    (table, codes, n), made = (
+        side,
+        _Answers(list(schema.names), schema.shape, boxes, half),
+    )
+    if len(codes) == n:
+        made.add(codes)
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ClipWarning)  # the first pass has said it
-            made = fold(table, schema, partial(_Answers, list(schema.names), schema.shape, boxes, half)).result
+            made = fold(
+                table,
+                schema,
+                partial(_Answers, list(schema.names), schema.shape, boxes, half),
+            ).result
     return made.result
 
-# %% ../nbs/10_metrics.ipynb #c063
-METRICS = ("downstream", "covariance", "covariance_relative", "counting", "counting_relative", "thresholding", "thresholding_relative",
-           "thresholding_centred", "sw1", "tv", "l1")  # in this order
 
-def _cheap(real: tuple, synth: tuple, schema: Schema, seed: int, queries: int) -> tuple[dict, PairTables, PairTables]:
-    "All of the paper's errors but the downstream one, of two tables with their codes and numbers of rows."
+# %% ../nbs/10_metrics.ipynb #c063
+METRICS = (
+    "downstream",
+    "covariance",
+    "covariance_relative",
+    "counting",
+    "counting_relative",
+    "thresholding",
+    "thresholding_relative",
+    "thresholding_centred",
+    "sw1",
+    "tv",
+    "l1",
+)  # in this order
+
+
+def _cheap(
+    real: tuple, synth: tuple, schema: Schema, seed: int, queries: int
+) -> tuple[dict, PairTables, PairTables]:
+    """All of the paper's errors but the downstream one, of two tables with their codes
+    and numbers of rows."""
     shape, out = tuple(schema.shape), {}
-    boxes, half = draw_boxes(real[1], shape, queries, seed), draw_half_spaces(real[1], shape, queries, seed)
-    (p, x, u), (q, y, v) = (_answers(side, schema, boxes, half) for side in (real, synth))
+    boxes, half = (
+        draw_boxes(real[1], shape, queries, seed),
+        draw_half_spaces(real[1], shape, queries, seed),
+    )
+    (p, x, u), (q, y, v) = (
+        _answers(side, schema, boxes, half) for side in (real, synth)
+    )
     out["covariance"], out["covariance_relative"] = covariance_error(p, q)
     out["counting"], out["counting_relative"] = query_error(x, y)
-    out["thresholding"], out["thresholding_relative"] = query_error(u[:, 0], v[:, 0]); out["thresholding_centred"] = query_error(u[:, 1], v[:, 1])[0]
-    out["sw1"], out["tv"] = float(sliced_w1(p, q).mean()), float(total_variation(p, q).mean()); out["l1"] = 2 * out["tv"]
+    out["thresholding"], out["thresholding_relative"] = query_error(u[:, 0], v[:, 0])
+    out["thresholding_centred"] = query_error(u[:, 1], v[:, 1])[0]
+    out["sw1"], out["tv"] = (
+        float(sliced_w1(p, q).mean()),
+        float(total_variation(p, q).mean()),
+    )
+    out["l1"] = 2 * out["tv"]
     return out, p, q
+
 
 # %% ../nbs/10_metrics.ipynb #c064
 def _extra(a, b, c, shape, p, q, out, seed) -> dict:
-    "One-way, three-way and worst-pair errors, and with test rows the distance to the closest record."
-    out["tv_1way"] = float(np.mean([0.5 * np.abs(x - y).sum() for x, y in zip(_margins(p), _margins(q))]))
-    if len(shape) > 2: out["tv_3way"] = float(triple_total_variation(a, b, shape, seed=seed).mean())
-    out["tv_max"], out["sw1_max"] = float(total_variation(p, q).max()), float(sliced_w1(p, q).max())
+    """One-way, three-way and worst-pair errors, and with test rows the distance to the
+    closest record."""
+    out["tv_1way"] = float(
+        np.mean([0.5 * np.abs(x - y).sum() for x, y in zip(_margins(p), _margins(q))])
+    )
+    if len(shape) > 2:
+        out["tv_3way"] = float(triple_total_variation(a, b, shape, seed=seed).mean())
+    out["tv_max"], out["sw1_max"] = (
+        float(total_variation(p, q).max()),
+        float(sliced_w1(p, q).max()),
+    )
     centre = np.eye(len(shape)) - 1 / len(shape)
-    out["covariance_rows"] = float(np.linalg.norm(centre @ (covariance_matrix(p) - covariance_matrix(q)) @ centre))
-    if c is not None: out["dcr_share"] = closest_record_share(a, b, c, shape, seed=seed)
+    out["covariance_rows"] = float(
+        np.linalg.norm(centre @ (covariance_matrix(p) - covariance_matrix(q)) @ centre)
+    )
+    if c is not None:
+        out["dcr_share"] = closest_record_share(a, b, c, shape, seed=seed)
     return out
+
 
 # %% ../nbs/10_metrics.ipynb #c065
 def evaluate(
-    real,  # the real table, of any sort and size (frame, files, query, cluster), or codes
+    # the real table, of any sort and size (frame, files, query, cluster), or codes
+    real,
     synth,  # the synthetic table: the same
     schema: Schema,  # public facts about the columns
     test=None,  # real rows that no method has seen, for the downstream error
     target: str | None = None,  # the column that the downstream task predicts
     seed: int = 0,  # of the queries and of the boosting: same seed, same queries
-    task: str | None = None,  # "classification" or "regression"; None decides by the column
+    task: str
+    | None = None,  # "classification" or "regression"; None decides by the column
     max_rows: int | None = None,  # train the downstream model on at most so many rows
     queries: int = 200,  # the paper's J
-    extras: bool = False,  # also tv_1way, tv_3way, tv_max, sw1_max, covariance_rows and dcr_share
+    # also tv_1way, tv_3way, tv_max, sw1_max, covariance_rows and dcr_share
+    extras: bool = False,
 ) -> pd.DataFrame:  # columns metric, value; attrs["sampled"]: table -> (rows held, rows), for those too large to be held
     "The paper's errors of a synthetic table, one row each."
-    if len(schema.shape) < 2: raise ValueError("The schema has one column; evaluate compares pairs, so give at least two.")
-    if target is not None and test is None: raise ValueError(f"target={target!r} asks for the downstream error, which needs real rows that no method has seen: give test, or leave target out.")
-    if problem := memory_problem("Comparing all pairs", 4 * counting_bytes(schema), memory_limit(), "use fewer bins, merge levels, or compare fewer columns"): raise ValueError(problem)
-    held, out = {name: _held(table, schema, name, seed) for name, table in (("real", real), ("synth", synth), ("test", test)) if table is not None}, {}
-    (a, n), (b, m), c = held["real"], held["synth"], held["test"][0] if "test" in held else None
-    if target is not None and c is not None: out["downstream"] = downstream_error(b, c, schema, target, task, seed, max_rows)
-    cheap, p, q = _cheap((real, a, n), (synth, b, m), schema, seed, queries); out.update(cheap)
-    if extras: _extra(a, b, c, tuple(schema.shape), p, q, out, seed)
+    if len(schema.shape) < 2:
+        raise ValueError(
+            "The schema has one column; evaluate compares pairs, so give at least two."
+        )
+    if target is not None and test is None:
+        raise ValueError(
+            f"target={target!r} asks for the downstream error, which needs real rows "
+            "that no method has seen: give test, or leave target out."
+        )
+    if problem := memory_problem(
+        "Comparing all pairs",
+        4 * counting_bytes(schema),
+        memory_limit(),
+        "use fewer bins, merge levels, or compare fewer columns",
+    ):
+        raise ValueError(problem)
+    held, out = (
+        {
+            name: _held(table, schema, name, seed)
+            for name, table in (("real", real), ("synth", synth), ("test", test))
+            if table is not None
+        },
+        {},
+    )
+    (a, n), (b, m), c = (
+        held["real"],
+        held["synth"],
+        held["test"][0] if "test" in held else None,
+    )
+    if target is not None and c is not None:
+        out["downstream"] = downstream_error(b, c, schema, target, task, seed, max_rows)
+    cheap, p, q = _cheap((real, a, n), (synth, b, m), schema, seed, queries)
+    out.update(cheap)
+    if extras:
+        _extra(a, b, c, tuple(schema.shape), p, q, out, seed)
     errors = pd.DataFrame({"metric": list(out), "value": list(out.values())})
-    if sampled := {name: (len(codes), rows) for name, (codes, rows) in held.items() if len(codes) < rows}:
+    if sampled := {
+        name: (len(codes), rows)
+        for name, (codes, rows) in held.items()
+        if len(codes) < rows
+    }:
         errors.attrs["sampled"] = sampled
-        warnings.warn("; ".join(f"{name} has {rows:,} rows, {kept:,} of them, drawn uniformly, are held" for name, (kept, rows) in sampled.items())
-                      + ": the queries are drawn from the real rows held, and answered on all rows; downstream, tv_3way and dcr_share, where they are asked for, rest on the rows held; all other errors are of all rows.", stacklevel=2)
+        warnings.warn(
+            "; ".join(
+                f"{name} has {rows:,} rows, {kept:,} of them, drawn uniformly, are held"
+                for name, (kept, rows) in sampled.items()
+            )
+            + (
+                ": the queries are drawn from the real rows held, and answered on all "
+                "rows; downstream, tv_3way and dcr_share, where they are asked for, "
+                "rest on the rows held; all other errors are of all rows."
+            ),
+            stacklevel=2,
+        )
     return errors
+
 
 # %% ../nbs/10_metrics.ipynb #c079
 def _tick(label: str) -> str:
     "A short text below a bar: the lower end of a bin, or the first letters of a level."
-    return "missing" if label == "(missing)" else label.lstrip("[").split(",")[0].split(" to ")[0][:10]
+    return (
+        "missing"
+        if label == "(missing)"
+        else label.lstrip("[").split(",")[0].split(" to ")[0][:10]
+    )
+
 
 def plot_marginals(
     real,  # the real table: a data frame or codes
@@ -390,20 +781,44 @@ def plot_marginals(
     axes=None,  # one axis for each column; a grid is made when None
     wide: int = 4,  # columns of that grid
 ):  # the array of axes
-    "One-way marginals of the real and the synthetic table as bars, in the order of the codes."
+    """One-way marginals of the real and the synthetic table as bars, in the order of
+    the codes."""
     names = list(columns or schema.names)
     for name in names:
-        if name not in schema.names: raise ValueError(f"columns names {name!r}; choose from the schema's: {', '.join(schema.names)}.")
+        if name not in schema.names:
+            raise ValueError(
+                f"columns names {name!r}; choose from the schema's: "
+                f"{', '.join(schema.names)}."
+            )
     a, b = as_codes(real, schema, "real"), as_codes(synth, schema, "synth")
-    if axes is None: axes = canvases(len(names), wide)
+    if axes is None:
+        axes = canvases(len(names), wide)
     for number, (ax, name) in enumerate(zip(np.ravel(axes), names)):
-        canvas(ax, title=name).tick_params(labelsize=7); j = list(schema.names).index(name); k = schema.shape[j]; at = np.arange(k)
+        canvas(ax, title=name).tick_params(labelsize=7)
+        j = list(schema.names).index(name)
+        k = schema.shape[j]
+        at = np.arange(k)
         ticks = at if k <= 6 else np.unique([0, k // 4, k // 2, 3 * k // 4, k - 1])
-        ax.set_xticks(ticks, [_tick(schema[name].labels[t]) for t in ticks], rotation=35 if k <= 6 and max(map(len, schema[name].labels)) > 3 else 0)
-        for codes, shift, colour, label in ((a, -0.2, GREY, "real"), (b, 0.2, RUST, "synthetic")):
-            ax.bar(at + shift, np.bincount(codes[:, j], minlength=k) / len(codes), width=0.4, color=colour, label=label)
-        if number == 0: ax.legend(fontsize=6, frameon=False, handlelength=1, borderaxespad=0)
+        ax.set_xticks(
+            ticks,
+            [_tick(schema[name].labels[t]) for t in ticks],
+            rotation=35 if k <= 6 and max(map(len, schema[name].labels)) > 3 else 0,
+        )
+        for codes, shift, colour, label in (
+            (a, -0.2, GREY, "real"),
+            (b, 0.2, RUST, "synthetic"),
+        ):
+            ax.bar(
+                at + shift,
+                np.bincount(codes[:, j], minlength=k) / len(codes),
+                width=0.4,
+                color=colour,
+                label=label,
+            )
+        if number == 0:
+            ax.legend(fontsize=6, frameon=False, handlelength=1, borderaxespad=0)
     return axes
+
 
 # %% ../nbs/10_metrics.ipynb #c081
 def plot_pair_errors(
@@ -414,11 +829,19 @@ def plot_pair_errors(
     metric: str = "tv",  # "tv" or "sw1"
 ):  # the axis
     "Error of every 2-way marginal as a heat map."
-    if metric not in ("tv", "sw1"): raise ValueError(f"metric is {metric!r}; it must be 'tv' or 'sw1'.")
-    p, q = (pair_tables(as_codes(t, schema), schema.shape) for t in (real, synth)); d = len(schema.names)
-    values = (total_variation if metric == "tv" else sliced_w1)(p, q); image = np.full((d, d), np.nan)
-    for (i, j), v in zip(p.pairs, values): image[i, j] = image[j, i] = v
-    ax = canvas(ax, 1.6 + 0.3 * d, 1.2 + 0.3 * d, f"{metric} of pairs, mean {values.mean():.4f}")
-    shown = ax.imshow(image, cmap=shades(RUST), vmin=0); ax.figure.colorbar(shown, ax=ax, shrink=0.8).ax.tick_params(labelsize=7)
-    ax.set_xticks(range(d), schema.names, rotation=90, fontsize=7); ax.set_yticks(range(d), schema.names, fontsize=7)
+    if metric not in ("tv", "sw1"):
+        raise ValueError(f"metric is {metric!r}; it must be 'tv' or 'sw1'.")
+    p, q = (pair_tables(as_codes(t, schema), schema.shape) for t in (real, synth))
+    d = len(schema.names)
+    values = (total_variation if metric == "tv" else sliced_w1)(p, q)
+    image = np.full((d, d), np.nan)
+    for (i, j), v in zip(p.pairs, values):
+        image[i, j] = image[j, i] = v
+    ax = canvas(
+        ax, 1.6 + 0.3 * d, 1.2 + 0.3 * d, f"{metric} of pairs, mean {values.mean():.4f}"
+    )
+    shown = ax.imshow(image, cmap=shades(RUST), vmin=0)
+    ax.figure.colorbar(shown, ax=ax, shrink=0.8).ax.tick_params(labelsize=7)
+    ax.set_xticks(range(d), schema.names, rotation=90, fontsize=7)
+    ax.set_yticks(range(d), schema.names, fontsize=7)
     return ax

@@ -19,96 +19,186 @@ from .embedding import Embedding, line
 from .refinement import _FREE, Effects, _joined, linearize, refine
 
 # %% auto #0
-__all__ = ['Lens', 'View', 'above', 'below', 'Wish', 'Penalty', 'as_penalty', 'check_penalty', 'Statistic', 'Share', 'Rate',
-           'Mean', 'Correlation', 'Threshold', 'Difference', 'Bound', 'match', 'at_least', 'at_most', 'equal',
-           'not_above', 'Avoid', 'avoid', 'dither', 'Cells', 'StatisticGauge', 'by_cells', 'by_rows', 'FunctionGauge',
-           'Aim', 'bound_aims', 'settle']
+__all__ = [
+    "Lens",
+    "View",
+    "above",
+    "below",
+    "Wish",
+    "Penalty",
+    "as_penalty",
+    "check_penalty",
+    "Statistic",
+    "Share",
+    "Rate",
+    "Mean",
+    "Correlation",
+    "Threshold",
+    "Difference",
+    "Bound",
+    "match",
+    "at_least",
+    "at_most",
+    "equal",
+    "not_above",
+    "Avoid",
+    "avoid",
+    "dither",
+    "Cells",
+    "StatisticGauge",
+    "by_cells",
+    "by_rows",
+    "FunctionGauge",
+    "Aim",
+    "bound_aims",
+    "settle",
+]
+
 
 # %% ../nbs/06b_penalties.ipynb #c008
 def _days(x) -> float:
     "A date as days since 1970."
     return float(np.datetime64(x, "us").astype(np.int64)) / 86_400e6
 
-def _knots(column, k: int) -> tuple: # values, offset of the first one in cells
+
+def _knots(column, k: int) -> tuple:  # values, offset of the first one in cells
     "Values of a column along its line."
-    missing, levels = bool(getattr(column, "missing", False)), getattr(column, "levels", None)
-    if levels is not None and all(isinstance(x, (int, float)) for x in levels): return np.array(levels, float), .5
-    if levels is not None or not hasattr(column, "low"): return np.arange(k - missing, dtype=float), .5
-    if getattr(column, "_whole", False): return np.append(column._ends[0] - .5, column._ends[1][-1] + .5), 0.
-    if hasattr(column, "edges"): return np.asarray(column.edges, float), 0.
-    low, high = (_days(x) if isinstance(x, str) else float(x) for x in (column.low, column.high))
-    return np.linspace(low, high, k - missing + 1), 0.
+    missing, levels = (
+        bool(getattr(column, "missing", False)),
+        getattr(column, "levels", None),
+    )
+    if levels is not None and all(isinstance(x, (int, float)) for x in levels):
+        return np.array(levels, float), 0.5
+    if levels is not None or not hasattr(column, "low"):
+        return np.arange(k - missing, dtype=float), 0.5
+    if getattr(column, "_whole", False):
+        return np.append(column._ends[0] - 0.5, column._ends[1][-1] + 0.5), 0.0
+    if hasattr(column, "edges"):
+        return np.asarray(column.edges, float), 0.0
+    low, high = (
+        _days(x) if isinstance(x, str) else float(x) for x in (column.low, column.high)
+    )
+    return np.linspace(low, high, k - missing + 1), 0.0
+
 
 # %% ../nbs/06b_penalties.ipynb #c011
 def _through(value: torch.Tensor, smooth: torch.Tensor) -> torch.Tensor:
     "The first one's value with the second one's gradient."
     return smooth + (value - smooth).detach()
 
-def _interpolate(u: torch.Tensor,      # (m,) places, in units of knots
-                 values: torch.Tensor, # (k,) values at 0, 1, ..., k-1
-                 ) -> torch.Tensor: # (m,); the outer lines go on beyond the ends
+
+def _interpolate(
+    u: torch.Tensor,  # (m,) places, in units of knots
+    values: torch.Tensor,  # (k,) values at 0, 1, ..., k-1
+) -> torch.Tensor:  # (m,); the outer lines go on beyond the ends
     "Piecewise linear function through the knots."
-    if len(values) == 1: return values[0] + 0 * u
+    if len(values) == 1:
+        return values[0] + 0 * u
     i = u.detach().floor().clamp(0, len(values) - 2).long()
     return values[i] + (u - i) * (values[i + 1] - values[i])
 
-def _blur(values: np.ndarray, width: float) -> np.ndarray: # (k,) values on a line, width of the blur in cells
+
+def _blur(
+    values: np.ndarray, width: float
+) -> np.ndarray:  # (k,) values on a line, width of the blur in cells
     "Gaussian blur along the line."
     x = np.arange(len(values))
-    w = np.exp(-.5 * ((x[:, None] - x) / max(width, 1e-3))**2)
+    w = np.exp(-0.5 * ((x[:, None] - x) / max(width, 1e-3)) ** 2)
     return w @ values / w.sum(1)
+
 
 # %% ../nbs/06b_penalties.ipynb #c014
 class _Named(dict):
     "A dict from column name; an unknown name gets a sentence."
-    def __missing__(self, name): raise ValueError(f"column {name!r} is not in the schema; it has {', '.join(self)}.")
+
+    def __missing__(self, name):
+        raise ValueError(
+            f"column {name!r} is not in the schema; it has {', '.join(self)}."
+        )
+
 
 class Lens:
     "Everything needed to read particles in original units."
-    def __init__(self,
-                 schema,                           # anything with `names` and `shape`; of `columns` it reads low, high, bins, levels, missing
-                 embedding: Embedding | None = None, # places of the levels; `Embedding(schema)` if None
-                 ):
+
+    def __init__(
+        self,
+        # anything with `names` and `shape`; of `columns` it reads low, high, bins,
+        # levels, missing
+        schema,
+        embedding: Embedding
+        | None = None,  # places of the levels; `Embedding(schema)` if None
+    ):
         self.embedding = embedding or Embedding(schema)
         self.names, self.shape = self.embedding.names, self.embedding.shape
-        self.columns = _Named(zip(self.names, getattr(schema, "columns", None) or [None] * len(self.names)))
-        self.knots = _Named({n: _knots(c, k) for (n, c), k in zip(self.columns.items(), self.shape)})
-        self.missing = _Named({n: bool(getattr(c, "missing", False)) for n, c in self.columns.items()})
+        self.columns = _Named(
+            zip(
+                self.names, getattr(schema, "columns", None) or [None] * len(self.names)
+            )
+        )
+        self.knots = _Named(
+            {n: _knots(c, k) for (n, c), k in zip(self.columns.items(), self.shape)}
+        )
+        self.missing = _Named(
+            {n: bool(getattr(c, "missing", False)) for n, c in self.columns.items()}
+        )
         self.said: set = set()  # limits that a warning has been about
-        self.public: dict = {}  # public column -> (n,) values, (n,) codes; rules ask them row by row
+        # public column -> (n,) values, (n,) codes; rules ask them row by row
+        self.public: dict = {}
         self.judged: dict = {}  # sets of rules, each judged once
-        self.flat = _Named({n: c.shape[1] == 1 and np.array_equal(c, line(len(c))) for n, c in zip(self.names, self.embedding.centres)})
+        self.flat = _Named(
+            {
+                n: c.shape[1] == 1 and np.array_equal(c, line(len(c)))
+                for n, c in zip(self.names, self.embedding.centres)
+            }
+        )
 
-    def __call__(self, particles: torch.Tensor) -> View: return View(particles, self)
+    def __call__(self, particles: torch.Tensor) -> View:
+        return View(particles, self)
 
-    def index(self, name: str) -> int: return self.embedding.index((name,))[0]
+    def index(self, name: str) -> int:
+        return self.embedding.index((name,))[0]
 
-    def values(self, name: str) -> np.ndarray: # (k,) numbers, NaN where missing
-        "What each code of a column stands for: a bin's middle, a level, or a level's place in the list."
+    def values(self, name: str) -> np.ndarray:  # (k,) numbers, NaN where missing
+        """What each code of a column stands for: a bin's middle, a level, or a level's
+        place in the list."""
         values, offset = self.knots[name]
         values = values if offset else (values[1:] + values[:-1]) / 2
         return np.append(values, np.nan) if self.missing[name] else values
 
+
 # %% ../nbs/06b_penalties.ipynb #c016
 class View:
     "Particles, with columns reached by name."
-    memberships: Callable[..., torch.Tensor]; of: Callable[..., torch.Tensor]  # the cells below write them
-    region: Callable[..., torch.Tensor]; present: Callable[..., torch.Tensor]
 
-    def __init__(self, particles: torch.Tensor, lens: Lens): # (m, D) particles in the unit cube
+    memberships: Callable[..., torch.Tensor]
+    of: Callable[..., torch.Tensor]  # the cells below write them
+    region: Callable[..., torch.Tensor]
+    present: Callable[..., torch.Tensor]
+
+    def __init__(
+        self, particles: torch.Tensor, lens: Lens
+    ):  # (m, D) particles in the unit cube
         self._places, self.lens = particles, lens
         self._seen: dict[str, torch.Tensor] = {}
-        self.asked: set = set() # names of the columns that have been read
+        self.asked: set = set()  # names of the columns that have been read
 
-    def __len__(self) -> int: return len(self._places)
+    def __len__(self) -> int:
+        return len(self._places)
 
-    def __getitem__(self, name: str) -> torch.Tensor: # (m,) numbers on a line; (m, k) memberships elsewhere
-        "A column in original units: numbers, days, levels; text levels as places in their list; memberships when it is not on a line. Missing values lie beyond the last number and read as it; `present` tells them."
-        if name not in self._seen: self._seen[name] = self._number(name) if self.lens.flat[name] else self.memberships(name)
+    def __getitem__(
+        self, name: str
+    ) -> torch.Tensor:  # (m,) numbers on a line; (m, k) memberships elsewhere
+        """A column in original units: numbers, days, levels; text levels as places in
+        their list; memberships when it is not on a line. Missing values lie beyond
+        the last number and read as it; `present` tells them."""
+        if name not in self._seen:
+            self._seen[name] = (
+                self._number(name) if self.lens.flat[name] else self.memberships(name)
+            )
         return self._seen[name]
 
     @property
-    def particles(self) -> torch.Tensor: # (m, D)
+    def particles(self) -> torch.Tensor:  # (m, D)
         "The particles themselves, which are all columns at once."
         self.asked |= set(self.lens.names)
         return self._places
@@ -119,563 +209,1198 @@ class View:
 
     def _number(self, name: str) -> torch.Tensor:
         values, offset = self.lens.knots[name]
-        v = torch.as_tensor(values, dtype=self._places.dtype, device=self._places.device)
-        x = _interpolate(self._coordinates(name)[:, 0] * self.lens.shape[self.lens.index(name)] - offset, v)
+        v = torch.as_tensor(
+            values, dtype=self._places.dtype, device=self._places.device
+        )
+        x = _interpolate(
+            self._coordinates(name)[:, 0] * self.lens.shape[self.lens.index(name)]
+            - offset,
+            v,
+        )
         return _through(x.clamp(v.min(), v.max()), x)
 
-# %% ../nbs/06b_penalties.ipynb #c019
-def _memberships(self: View,
-                 name: str, # column name
-                 ) -> torch.Tensor: # (m, k)
-    "How much each particle belongs to each level: 1 at the level's own place, 0 at the others'."
-    z, centres = self._coordinates(name), self.lens.embedding.centres[self.lens.index(name)]
-    c = torch.as_tensor(np.asarray(centres), dtype=z.dtype, device=z.device)
-    if self.lens.flat[name]: return (1 - (z * len(c) - .5 - torch.arange(len(c), dtype=z.dtype, device=z.device)).abs()).clamp(0, 1)
-    if len(c) == c.shape[1] + 1:                       # a simplex: barycentric coordinates
-        x = torch.cat([z, torch.ones_like(z[:, :1])], 1) @ torch.linalg.inv(torch.cat([c, torch.ones_like(c[:, :1])], 1))
-        return _through(x.clamp(0, 1), x)
-    gap = torch.cdist(c, c).fill_diagonal_(np.inf).min() if len(c) > 1 else torch.ones(())
-    return torch.softmax(-torch.cdist(z, c)**2 * (8 / gap**2), 1)
 
-def _of(self: View,
-        name: str, # column name
-        values,    # (k,) one number for each code
-        ) -> torch.Tensor: # (m,)
-    "Any function of a column's code; exact at the levels' places, with a blurred gradient between them."
+# %% ../nbs/06b_penalties.ipynb #c019
+def _memberships(
+    self: View,
+    name: str,  # column name
+) -> torch.Tensor:  # (m, k)
+    """How much each particle belongs to each level: 1 at the level's own place, 0 at
+    the others'."""
+    z, centres = (
+        self._coordinates(name),
+        self.lens.embedding.centres[self.lens.index(name)],
+    )
+    c = torch.as_tensor(np.asarray(centres), dtype=z.dtype, device=z.device)
+    if self.lens.flat[name]:
+        return (
+            1
+            - (
+                z * len(c) - 0.5 - torch.arange(len(c), dtype=z.dtype, device=z.device)
+            ).abs()
+        ).clamp(0, 1)
+    if len(c) == c.shape[1] + 1:  # a simplex: barycentric coordinates
+        x = torch.cat([z, torch.ones_like(z[:, :1])], 1) @ torch.linalg.inv(
+            torch.cat([c, torch.ones_like(c[:, :1])], 1)
+        )
+        return _through(x.clamp(0, 1), x)
+    gap = (
+        torch.cdist(c, c).fill_diagonal_(np.inf).min() if len(c) > 1 else torch.ones(())
+    )
+    return torch.softmax(-(torch.cdist(z, c) ** 2) * (8 / gap**2), 1)
+
+
+def _of(
+    self: View,
+    name: str,  # column name
+    values,  # (k,) one number for each code
+) -> torch.Tensor:  # (m,)
+    """Any function of a column's code; exact at the levels' places, with a blurred
+    gradient between them."""
     j, values = self.lens.index(name), np.asarray(values, float)
-    if values.shape != (self.lens.shape[j],): raise ValueError(f"column {name!r} has {self.lens.shape[j]} codes, but {values.shape} values were given; give one for each.")
-    as_tensor = lambda v: torch.as_tensor(v, dtype=self._places.dtype, device=self._places.device)
-    if not self.lens.flat[name]: return self.memberships(name) @ as_tensor(values)
-    u = self._coordinates(name)[:, 0] * len(values) - .5
+    if values.shape != (self.lens.shape[j],):
+        raise ValueError(
+            f"column {name!r} has {self.lens.shape[j]} codes, but {values.shape} "
+            "values were given; give one for each."
+        )
+
+    def as_tensor(v):
+        return torch.as_tensor(v, dtype=self._places.dtype, device=self._places.device)
+
+    if not self.lens.flat[name]:
+        return self.memberships(name) @ as_tensor(values)
+    u = self._coordinates(name)[:, 0] * len(values) - 0.5
     exact = _interpolate(u.detach().clamp(0, len(values) - 1), as_tensor(values))
-    return _through(exact, _interpolate(u, as_tensor(_blur(values, .1 * len(values)))))
+    return _through(exact, _interpolate(u, as_tensor(_blur(values, 0.1 * len(values)))))
+
 
 View.memberships, View.of = _memberships, _of
+
 
 # %% ../nbs/06b_penalties.ipynb #c022
 def above(x: torch.Tensor, threshold: float, width: float) -> torch.Tensor:
     "A smooth version of x > threshold."
     return torch.sigmoid((x - threshold) / width)
 
+
 def below(x: torch.Tensor, threshold: float, width: float) -> torch.Tensor:
     "A smooth version of x < threshold."
     return torch.sigmoid((threshold - x) / width)
 
+
 # %% ../nbs/06b_penalties.ipynb #s0220
-def _say_snapped(lens: Lens, name: str, low, high, inside: np.ndarray) -> None: # limits as numbers or None, (k,) codes that are taken
+def _say_snapped(
+    lens: Lens, name: str, low, high, inside: np.ndarray
+) -> None:  # limits as numbers or None, (k,) codes that are taken
     "A warning, once, for a limit that lies inside a bin."
     column, taken = lens.columns[name], np.flatnonzero(inside)
-    if not hasattr(column, "_ends") or not len(taken): return
+    if not hasattr(column, "_ends") or not len(taken):
+        return
     day = isinstance(column.low, str)
-    least = np.less_equal if (column._tick > 1 if day else column._whole) else np.less      # one point more or less matters to whole numbers and days only
-    first, last = (np.asarray(e, float) * (column._tick / 86_400e6 if day else 1.) for e in (column._grid if day else column._ends))
-    show = lambda x: str((np.datetime64(0, "us") + np.timedelta64(round(x * 86_400e6), "us")).astype("datetime64[s]")).removesuffix("T00:00:00") if day else f"{x:g}"
-    for limit, cut, read in ((low, lambda x: (first < x) & (x <= last), first[taken[0]]), (high, lambda x: least(first, x) & (x < last), last[taken[-1]])):
-        if limit is None or (name, limit) in lens.said or not (split := cut(limit)).any(): continue
+    least = (
+        np.less_equal if (column._tick > 1 if day else column._whole) else np.less
+    )  # one point more or less matters to whole numbers and days only
+    first, last = (
+        np.asarray(e, float) * (column._tick / 86_400e6 if day else 1.0)
+        for e in (column._grid if day else column._ends)
+    )
+
+    def show(x):
+        return (
+            str(
+                (
+                    np.datetime64(0, "us") + np.timedelta64(round(x * 86_400e6), "us")
+                ).astype("datetime64[s]")
+            ).removesuffix("T00:00:00")
+            if day
+            else f"{x:g}"
+        )
+
+    for limit, cut, read in (
+        (low, lambda x: (first < x) & (x <= last), first[taken[0]]),
+        (high, lambda x: least(first, x) & (x < last), last[taken[-1]]),
+    ):
+        if (
+            limit is None
+            or (name, limit) in lens.said
+            or not (split := cut(limit)).any()
+        ):
+            continue
         lens.said.add((name, limit))
         a, b = (show(float(e[split][0])) for e in (first, last))
-        warnings.warn(f"column {name!r}: the limit {show(limit)} of a region lies inside the bin from {a} to {b}, and bins are taken whole, so that it is read as {show(float(read))}: put a bin edge at {show(limit)} in the schema to have it as it is.", UserWarning, stacklevel=2)
+        warnings.warn(
+            (
+                f"column {name!r}: the limit {show(limit)} of a region lies inside the "
+                f"bin from {a} to {b}, and bins are taken whole, so that it is read as "
+                f"{show(float(read))}: put a bin edge at {show(limit)} in the schema "
+                "to "
+                "have it as it is."
+            ),
+            UserWarning,
+            stacklevel=2,
+        )
+
 
 # %% ../nbs/06b_penalties.ipynb #s0221
-def _real(value: Any, what: str) -> float: # what: how a sentence names it
+def _real(value: Any, what: str) -> float:  # what: how a sentence names it
     "Any kind of number as a plain one."
     try:
-        if not isinstance(value, (bool, np.bool_, str)): return float(value)
-    except (TypeError, ValueError, RuntimeError): pass
-    raise ValueError(f"{what} is {value!r}, which is not a number: give one; dates count as days since 1970.")
+        if not isinstance(value, (bool, np.bool_, str)):
+            return float(value)
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    raise ValueError(
+        f"{what} is {value!r}, which is not a number: give one; dates count as days "
+        "since 1970."
+    )
+
 
 def _limit(lens: Lens, name: str, x: Any) -> float | None:
     "One end of an interval, in the column's units."
-    if x is None: return None
-    try: return _days(x) if isinstance(x, (str, date, np.datetime64)) and isinstance(getattr(lens.columns[name], "low", None), str) else _real(x, "a limit")
-    except ValueError: raise ValueError(f"column {name!r}: the limit {x!r} of a region cannot be read: give an interval (low, high) in the column's own units, with None for no limit.") from None
+    if x is None:
+        return None
+    try:
+        return (
+            _days(x)
+            if isinstance(x, (str, date, np.datetime64))
+            and isinstance(getattr(lens.columns[name], "low", None), str)
+            else _real(x, "a limit")
+        )
+    except ValueError:
+        raise ValueError(
+            f"column {name!r}: the limit {x!r} of a region cannot be read: give an "
+            "interval (low, high) in the column's own units, with None for no limit."
+        ) from None
 
-def _inside(lens: Lens, name: str, what) -> np.ndarray: # (k,) 0 or 1
+
+def _inside(lens: Lens, name: str, what) -> np.ndarray:  # (k,) 0 or 1
     "Which codes of a column a region's line allows."
     j, levels = lens.index(name), getattr(lens.columns[name], "levels", None)
-    numbers = levels is None or not any(isinstance(x, (str, bool)) for x in levels)      # other levels have no interval between them
+    numbers = levels is None or not any(
+        isinstance(x, (str, bool)) for x in levels
+    )  # other levels have no interval between them
     if isinstance(what, tuple) and len(what) == 2 and numbers:
         low, high = (_limit(lens, name, x) for x in what)
         x = lens.values(name)
-        with np.errstate(invalid="ignore"): out = (x >= (-np.inf if low is None else low)) & (x <= (np.inf if high is None else high))
+        with np.errstate(invalid="ignore"):
+            out = (x >= (-np.inf if low is None else low)) & (
+                x <= (np.inf if high is None else high)
+            )
         _say_snapped(lens, name, low, high, out)
     else:
-        wanted = list(what) if isinstance(what, (list, set, tuple)) else [what]              # None: missing
-        known = [*(levels if levels is not None else lens.values(name)[:lens.shape[j] - lens.missing[name]]), *[None] * lens.missing[name]]
+        wanted = (
+            list(what) if isinstance(what, (list, set, tuple)) else [what]
+        )  # None: missing
+        known = [
+            *(
+                levels
+                if levels is not None
+                else lens.values(name)[: lens.shape[j] - lens.missing[name]]
+            ),
+            *[None] * lens.missing[name],
+        ]
         for x in wanted:
-            if x not in known: raise ValueError(f"column {name!r} has no level {x!r}; use {', '.join(map(repr, levels[:9])) if levels is not None else 'an interval (low, high)'}.")
+            if x not in known:
+                raise ValueError(
+                    f"column {name!r} has no level {x!r}; use "
+                    f"{', '.join(map(repr, levels[:9])) if levels is not None else 'an interval (low, high)'}."
+                )
         out = np.array([x in wanted for x in known])
-    if not out.any(): raise ValueError(f"nothing in column {name!r} lies in {what!r}: no bin has its middle there; widen it.")
+    if not out.any():
+        raise ValueError(
+            f"nothing in column {name!r} lies in {what!r}: no bin has its middle "
+            "there; widen it."
+        )
     return out.astype(float)
 
+
 # %% ../nbs/06b_penalties.ipynb #c026
-def _region(self: View,
-            where: Mapping, # column -> interval (low, high), list of levels, or level
-            ) -> torch.Tensor: # (m,) memberships
+def _region(
+    self: View,
+    where: Mapping,  # column -> interval (low, high), list of levels, or level
+) -> torch.Tensor:  # (m,) memberships
     "How much each particle lies in a region."
-    if not isinstance(where, Mapping) or not where: raise ValueError(f"a region is a dict such as {{'age': (16, None)}}, not {where!r}.")
+    if not isinstance(where, Mapping) or not where:
+        raise ValueError(
+            f"a region is a dict such as {{'age': (16, None)}}, not {where!r}."
+        )
     out = torch.ones_like(self._places[:, 0])
-    for name, what in where.items(): out = out * self.of(name, _inside(self.lens, name, what))
+    for name, what in where.items():
+        out = out * self.of(name, _inside(self.lens, name, what))
     return out
 
-def _present(self: View, name: str) -> torch.Tensor: # (m,)
+
+def _present(self: View, name: str) -> torch.Tensor:  # (m,)
     "1 where the column is known, 0 where it is missing."
-    return self.of(name, (~np.isnan(self.lens.values(name))).astype(float)) if self.lens.missing[name] else torch.ones_like(self._places[:, 0])
+    return (
+        self.of(name, (~np.isnan(self.lens.values(name))).astype(float))
+        if self.lens.missing[name]
+        else torch.ones_like(self._places[:, 0])
+    )
+
 
 View.region, View.present = _region, _present
 
+
 # %% ../nbs/06b_penalties.ipynb #c029
 class Wish:
-    "What can be added to the loss: a weighted function of a view, which can be added to others and multiplied by a number."
-    weight: float; name: str; __call__: Callable[..., torch.Tensor]
-    adds = True # whether it can be part of a sum
+    """What can be added to the loss: a weighted function of a view, which can be added
+    to others and multiplied by a number."""
+
+    weight: float
+    name: str
+    __call__: Callable[..., torch.Tensor]
+    adds = True  # whether it can be part of a sum
 
     def _check(self, least: float = -1e12, **numbers: Any) -> None:
         "Plain numbers in the fields, or a sentence."
-        for field, value in (("weight", self.weight), *numbers.items()): object.__setattr__(self, field, _real(value, f"{field} of {self.name or type(self).__name__}"))
-        if not least <= self.weight <= 1e12: raise ValueError(f"the weight {self.weight!r} of {self.label()} is not a number between {least:g} and 1e12.")
+        for field, value in (("weight", self.weight), *numbers.items()):
+            object.__setattr__(
+                self,
+                field,
+                _real(value, f"{field} of {self.name or type(self).__name__}"),
+            )
+        if not least <= self.weight <= 1e12:
+            raise ValueError(
+                f"the weight {self.weight!r} of {self.label()} is not a number between "
+                f"{least:g} and 1e12."
+            )
 
-    def unmet(self, view: View, before: View) -> str: # the rows, and the particles at the start
+    def unmet(
+        self, view: View, before: View
+    ) -> str:  # the rows, and the particles at the start
         "A sentence when the rows do not have what was asked, or nothing."
         return ""
-    def label(self) -> str: return f"the penalty {self.name!r}" if self.name else "a penalty"
-    def __rmul__(self, factor: float) -> Any: return replace(self, weight=factor * self.weight)  # type: ignore[type-var]
+
+    def label(self) -> str:
+        return f"the penalty {self.name!r}" if self.name else "a penalty"
+
+    def __rmul__(self, factor: float) -> Any:
+        return replace(self, weight=factor * self.weight)  # type: ignore[type-var]
+
     __mul__ = __rmul__
+
     def __add__(self, other: Any) -> Any:
-        if not isinstance(other, Wish): return NotImplemented
+        if not isinstance(other, Wish):
+            return NotImplemented
         for w in (self, other):
-            if not w.adds: raise ValueError(f"{w.label()} cannot be part of a sum, in which it would no longer have to be met: give penalties side by side, in a tuple.")
-        return Penalty(lambda view: self(view) + other(view), 1., f"{self.name or 'a wish'} + {other.name or 'a wish'}")
-    def __radd__(self, other: Any) -> Any: return self if isinstance(other, int) and other == 0 else NotImplemented  # for sum()
+            if not w.adds:
+                raise ValueError(
+                    f"{w.label()} cannot be part of a sum, in which it would no longer "
+                    "have to be met: give penalties side by side, in a tuple."
+                )
+        return Penalty(
+            lambda view: self(view) + other(view),
+            1.0,
+            f"{self.name or 'a wish'} + {other.name or 'a wish'}",
+        )
+
+    def __radd__(self, other: Any) -> Any:
+        return (
+            self if isinstance(other, int) and other == 0 else NotImplemented
+        )  # for sum()
+
 
 # %% ../nbs/06b_penalties.ipynb #s0310
 @dataclass(frozen=True)
 class Penalty(Wish):
     "A differentiable wish, and how much it matters."
-    fn: Callable                # torch function of a View -> one number
-    weight: float = 1.          # lambda
-    name: str = ""              # for messages
-    limit: float | None = None  # the function's value that the finalization must reach; None: what the descent reached
+
+    fn: Callable  # torch function of a View -> one number
+    weight: float = 1.0  # lambda
+    name: str = ""  # for messages
+    limit: float | None = (
+        # the function's value that the finalization must reach; None: what the descent
+        # reached
+        None
+    )
 
     def __post_init__(self):
-        if not callable(self.fn): raise ValueError(f"a penalty needs a function of the view, not {self.fn!r}.")
+        if not callable(self.fn):
+            raise ValueError(
+                f"a penalty needs a function of the view, not {self.fn!r}."
+            )
         self._check(**({} if self.limit is None else dict(limit=self.limit)))
-        if self.limit is not None and not math.isfinite(self.limit): raise ValueError(f"limit={self.limit} of {self.label()} is not finite: give the value that is good enough, or None.")
+        if self.limit is not None and not math.isfinite(self.limit):
+            raise ValueError(
+                f"limit={self.limit} of {self.label()} is not finite: give the value "
+                "that is good enough, or None."
+            )
 
     adds = property(lambda self: self.limit is None)  # type: ignore[assignment]
-    def __call__(self, view: View) -> torch.Tensor: return self.weight * self.fn(view)
+
+    def __call__(self, view: View) -> torch.Tensor:
+        return self.weight * self.fn(view)
 
     def unmet(self, view: View, before: View) -> str:
-        if self.limit is None: return ""
+        if self.limit is None:
+            return ""
         now, then = (float(self.fn(v)) for v in (view, before))
         beyond = (now - self.limit) * math.copysign(1, self.weight)
-        return f"{self.label()} is {now:.4g}, and its limit {self.limit:g} is not reached: loosen it, or what stands against it." if beyond > .02 * max(abs(self.limit), abs(then - self.limit)) else ""
+        return (
+            (
+                f"{self.label()} is {now:.4g}, and its limit {self.limit:g} is not "
+                "reached: loosen it, or what stands against it."
+            )
+            if beyond > 0.02 * max(abs(self.limit), abs(then - self.limit))
+            else ""
+        )
+
 
 # %% ../nbs/06b_penalties.ipynb #c032
 def as_penalty(what: Any) -> Wish:
     "A penalty, whatever it was given as."
-    if isinstance(what, Wish): return what
+    if isinstance(what, Wish):
+        return what
     if isinstance(what, (tuple, list)) and len(what) == 2 and callable(what[0]):
-        return Penalty(lambda view, fn=what[0]: fn(view.particles), what[1], getattr(what[0], "__name__", ""))
-    raise ValueError(f"penalties holds {what!r}: give a Penalty, or pairs of a function of the particles and its weight.")
+        return Penalty(
+            lambda view, fn=what[0]: fn(view.particles),
+            what[1],
+            getattr(what[0], "__name__", ""),
+        )
+    raise ValueError(
+        f"penalties holds {what!r}: give a Penalty, or pairs of a function of the "
+        "particles and its weight."
+    )
 
-def _ask(function: Callable, rows: Any, said: str) -> Any: # value of the function, or None
-    "A function of a few of the rows; None where it makes sense for all of them only, a sentence where it fails."
+
+def _ask(
+    function: Callable, rows: Any, said: str
+) -> Any:  # value of the function, or None
+    """A function of a few of the rows; None where it makes sense for all of them only,
+    a sentence where it fails."""
     try:
-        with warnings.catch_warnings(): warnings.simplefilter("ignore"); return function(rows)     # torch's own words about a single row
-    except (RuntimeError, ArithmeticError): return None          # torch: shapes that do not fit, operations that vmap lacks; a division by rows - 1
-    except Exception as error: raise ValueError(f"{said} fails on {len(rows)} row{'s' * (len(rows) > 1)} ({error!r}): write it for any number of rows.") from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return function(rows)  # torch's own words about a single row
+    except (RuntimeError, ArithmeticError):
+        # torch: shapes that do not fit, operations that vmap lacks; a division by rows
+        # - 1
+        return None
+    except Exception as error:
+        raise ValueError(
+            f"{said} fails on {len(rows)} row{'s' * (len(rows) > 1)} ({error!r}): "
+            "write it for any number of rows."
+        ) from error
+
 
 # %% ../nbs/06b_penalties.ipynb #s0350
 def _varies(wish: Any, lens: Lens, draws: int = 8) -> bool:
-    "Whether the statistic of a wish is not the same for all rows of random levels; its slope may be flat between them."
-    if not hasattr(wish, "statistic"): return False
-    rows = [np.random.default_rng(s).integers(0, lens.shape, (64, len(lens.shape))) for s in range(draws)]
-    return len({float(wish.statistic(lens(torch.as_tensor(lens.embedding.embed(r))))) for r in rows}) > 1
+    """Whether the statistic of a wish is not the same for all rows of random levels;
+    its slope may be flat between them."""
+    if not hasattr(wish, "statistic"):
+        return False
+    rows = [
+        np.random.default_rng(s).integers(0, lens.shape, (64, len(lens.shape)))
+        for s in range(draws)
+    ]
+    return (
+        len(
+            {
+                float(wish.statistic(lens(torch.as_tensor(lens.embedding.embed(r)))))
+                for r in rows
+            }
+        )
+        > 1
+    )
+
 
 def check_penalty(penalty: Wish, lens: Lens) -> None:
-    "Raise one sentence unless the penalty gives one finite, differentiable number on random particles, of any number."
+    """Raise one sentence unless the penalty gives one finite, differentiable number on
+    random particles, of any number."""
     said, z = f"penalties holds {penalty.label()}, which", torch.empty(0)
     plain: Callable = penalty.fn if isinstance(penalty, Penalty) else penalty
     for m in (64, 96):
         z = torch.rand(m, lens.embedding.dim, requires_grad=True)
-        try: value = plain(lens(z))
-        except Exception as error: raise ValueError(f"{said} fails on {m} random particles ({error!r}): mend it first{', for any number of them' * (m > 64)}.") from None
+        try:
+            value = plain(lens(z))
+        except Exception as error:
+            raise ValueError(
+                f"{said} fails on {m} random particles ({error!r}): mend it "
+                f"first{', for any number of them' * (m > 64)}."
+            ) from None
     _ask(plain, lens(z[:1]), said)
-    if not (isinstance(value, torch.Tensor) and value.numel() == 1 and value.requires_grad and value.device == z.device and value.is_floating_point() and bool(torch.isfinite(value).all())):
-        gives = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) and value.numel() != 1 else repr(value)
-        raise ValueError(f"{said} gives {gives}: it must give one finite, real, differentiable number (a torch tensor, on the particles' device).")
-    grad, = torch.autograd.grad(value.sum(), z, allow_unused=True)
-    if grad is None: raise ValueError(f"{said} does not depend on the particles: use its argument.")
-    if not torch.isfinite((penalty.weight * grad).square().sum()): raise ValueError(f"{said} has a gradient that is not finite: smooth it where it has a kink or a pole, or lower its weight.")
-    remedy = "use smooth torch operations instead of rounding and comparing, such as above(x, threshold, width)" if isinstance(penalty, Penalty) else "its statistic is the same whatever the particles are; correct its threshold, region or value"
-    if not grad.any() and value.item() != 0 and not _varies(penalty, lens): raise ValueError(f"{said} is {value.item():.4g} with no slope anywhere: {remedy}.")
+    if not (
+        isinstance(value, torch.Tensor)
+        and value.numel() == 1
+        and value.requires_grad
+        and value.device == z.device
+        and value.is_floating_point()
+        and bool(torch.isfinite(value).all())
+    ):
+        gives = (
+            f"a tensor of shape {tuple(value.shape)}"
+            if isinstance(value, torch.Tensor) and value.numel() != 1
+            else repr(value)
+        )
+        raise ValueError(
+            f"{said} gives {gives}: it must give one finite, real, differentiable "
+            "number (a torch tensor, on the particles' device)."
+        )
+    (grad,) = torch.autograd.grad(value.sum(), z, allow_unused=True)
+    if grad is None:
+        raise ValueError(f"{said} does not depend on the particles: use its argument.")
+    if not torch.isfinite((penalty.weight * grad).square().sum()):
+        raise ValueError(
+            f"{said} has a gradient that is not finite: smooth it where it has a kink "
+            "or a pole, or lower its weight."
+        )
+    remedy = (
+        (
+            "use smooth torch operations instead of rounding and comparing, such as "
+            "above(x, threshold, width)"
+        )
+        if isinstance(penalty, Penalty)
+        else (
+            "its statistic is the same whatever the particles are; correct its "
+            "threshold, region or value"
+        )
+    )
+    if not grad.any() and value.item() != 0 and not _varies(penalty, lens):
+        raise ValueError(
+            f"{said} is {value.item():.4g} with no slope anywhere: {remedy}."
+        )
+
 
 # %% ../nbs/06b_penalties.ipynb #c035
 class Statistic:
     "A function of the mean of row features that lie between 0 and 1."
-    touches: int | None = None # how many features a row can have at once, their squares summed; None: all of them
-    needs_total = True # whether the number of rows is needed beside the sums
 
-    def features(self, view: View) -> torch.Tensor: raise NotImplementedError # (m, q) between 0 and 1
-    def fraction(self, lens: Lens) -> tuple | None: return (0., 1.), (1., 0.) # coefficients of (1, means) above and below the line; None: no fraction
-    def combine(self, means: torch.Tensor, lens: Lens) -> torch.Tensor: # a number, from the (q,) means
-        above, below = torch.tensor(self.fraction(lens), dtype=means.dtype, device=means.device)
-        return (above[0] + above[1:] @ means) / (below[0] + below[1:] @ means).clamp(min=1e-9)
-    def limits(self, lens: Lens) -> tuple: return 0., 1.                      # what the statistic can be
-    def names(self) -> tuple: return ()                                       # columns that it reads; none: all of them
-    def swapped(self, view: View, j: int) -> torch.Tensor: # (m, k, q)
+    touches: int | None = (
+        # how many features a row can have at once, their squares summed; None: all of
+        # them
+        None
+    )
+    needs_total = True  # whether the number of rows is needed beside the sums
+
+    def features(self, view: View) -> torch.Tensor:
+        raise NotImplementedError  # (m, q) between 0 and 1
+
+    def fraction(self, lens: Lens) -> tuple | None:
+        return (0.0, 1.0), (
+            1.0,
+            0.0,
+        )  # coefficients of (1, means) above and below the line; None: no fraction
+
+    def combine(
+        self, means: torch.Tensor, lens: Lens
+    ) -> torch.Tensor:  # a number, from the (q,) means
+        above, below = torch.tensor(
+            self.fraction(lens), dtype=means.dtype, device=means.device
+        )
+        return (above[0] + above[1:] @ means) / (below[0] + below[1:] @ means).clamp(
+            min=1e-9
+        )
+
+    def limits(self, lens: Lens) -> tuple:
+        return 0.0, 1.0  # what the statistic can be
+
+    def names(self) -> tuple:
+        return ()  # columns that it reads; none: all of them
+
+    def swapped(self, view: View, j: int) -> torch.Tensor:  # (m, k, q)
         "The features that each row would have with every code of a column."
         centres, out = torch.as_tensor(np.asarray(view.lens.embedding.centres[j])), []
         for centre in centres:
-            z = view.particles.clone(); z[:, view.lens.embedding.columns[j]] = centre
+            z = view.particles.clone()
+            z[:, view.lens.embedding.columns[j]] = centre
             out.append(self.features(view.lens(z)))
         return torch.stack(out, 1)
-    def __call__(self, view: View) -> torch.Tensor: return self.combine(self.features(view).mean(0), view.lens)
+
+    def __call__(self, view: View) -> torch.Tensor:
+        return self.combine(self.features(view).mean(0), view.lens)
+
 
 # %% ../nbs/06b_penalties.ipynb #4dc53f10
 @dataclass(frozen=True)
 class Share(Statistic):
     "The share of rows in a region."
-    region: Mapping # column -> interval (low, high), list of levels, or level
+
+    region: Mapping  # column -> interval (low, high), list of levels, or level
     touches = 1
-    def features(self, view): return view.region(self.region)[:, None]
-    def names(self): return tuple(self.region)
+
+    def features(self, view):
+        return view.region(self.region)[:, None]
+
+    def names(self):
+        return tuple(self.region)
+
 
 @dataclass(frozen=True)
 class Rate(Statistic):
     "The share of a region among the rows of another one."
-    of: Mapping    # the region that is counted
-    given: Mapping # among these rows
+
+    of: Mapping  # the region that is counted
+    given: Mapping  # among these rows
     touches, needs_total = 1, False
+
     def features(self, view):
         inside = view.region(self.given)
         both = inside * view.region(self.of)
         return torch.stack([both, inside - both], 1)
-    def fraction(self, lens): return (0., 1., 0.), (0., 1., 1.)
-    def names(self): return tuple(dict.fromkeys([*self.of, *self.given]))
+
+    def fraction(self, lens):
+        return (0.0, 1.0, 0.0), (0.0, 1.0, 1.0)
+
+    def names(self):
+        return tuple(dict.fromkeys([*self.of, *self.given]))
+
 
 # %% ../nbs/06b_penalties.ipynb #c037
-def _scaled(view: View, name: str) -> torch.Tensor: # (m,) between 0 and 1
+def _scaled(view: View, name: str) -> torch.Tensor:  # (m,) between 0 and 1
     "A column from its smallest to its largest code, 0 where it is missing."
     low, high = Mean(name).limits(view.lens)
-    return (view[name] - low) / ((high - low) or 1.) * view.present(name)
+    return (view[name] - low) / ((high - low) or 1.0) * view.present(name)
+
 
 @dataclass(frozen=True)
 class Mean(Statistic):
-    "The mean of a column, over the rows in which it is known; a bin counts as its middle."
-    column: str # its name
-    def features(self, view): return torch.stack([_scaled(view, self.column), view.present(self.column)], 1)[:, :1 + view.lens.missing[self.column]]
+    """The mean of a column, over the rows in which it is known; a bin counts as its
+    middle."""
+
+    column: str  # its name
+
+    def features(self, view):
+        return torch.stack([_scaled(view, self.column), view.present(self.column)], 1)[
+            :, : 1 + view.lens.missing[self.column]
+        ]
+
     def fraction(self, lens):
         low, high = self.limits(lens)
-        return ((0., high - low, low), (0., 0., 1.)) if lens.missing[self.column] else ((low, high - low), (1., 0.))
+        return (
+            ((0.0, high - low, low), (0.0, 0.0, 1.0))
+            if lens.missing[self.column]
+            else ((low, high - low), (1.0, 0.0))
+        )
+
     def limits(self, lens):
         levels = getattr(lens.columns[self.column], "levels", None)
-        if not lens.flat[self.column] or (levels is not None and isinstance(levels[0], str)):
-            raise ValueError(f"column {self.column!r} has levels that are not numbers on a line, so it has no mean: use Share for its levels.")
+        if not lens.flat[self.column] or (
+            levels is not None and isinstance(levels[0], str)
+        ):
+            raise ValueError(
+                f"column {self.column!r} has levels that are not numbers on a line, so "
+                "it has no mean: use Share for its levels."
+            )
         x = lens.values(self.column)
         return float(np.nanmin(x)), float(np.nanmax(x))
-    def names(self): return (self.column,)
+
+    def names(self):
+        return (self.column,)
+
 
 # %% ../nbs/06b_penalties.ipynb #s0380
 @dataclass(frozen=True)
 class Correlation(Statistic):
     "Pearson's correlation of two columns."
-    a: str # name of the first
-    b: str # name of the second
+
+    a: str  # name of the first
+    b: str  # name of the second
+
     def features(self, view):
         for name in (self.a, self.b):
-            if view.lens.missing[name]: raise ValueError(f"column {name!r} may be missing, and Correlation needs both values: use columns that are always known.")
+            if view.lens.missing[name]:
+                raise ValueError(
+                    f"column {name!r} may be missing, and Correlation needs both "
+                    "values: use columns that are always known."
+                )
         a, b = _scaled(view, self.a), _scaled(view, self.b)
         return torch.stack([a, b, a * a, b * b, a * b], 1)
-    def fraction(self, lens): return None
+
+    def fraction(self, lens):
+        return None
+
     def combine(self, means, lens):
         a, b, aa, bb, ab = means
-        return (ab - a * b) / ((aa - a * a).clamp(min=1e-9) * (bb - b * b).clamp(min=1e-9)).sqrt()
-    def limits(self, lens): return -1., 1.
-    def names(self): return self.a, self.b
+        return (ab - a * b) / (
+            (aa - a * a).clamp(min=1e-9) * (bb - b * b).clamp(min=1e-9)
+        ).sqrt()
+
+    def limits(self, lens):
+        return -1.0, 1.0
+
+    def names(self):
+        return self.a, self.b
+
 
 # %% ../nbs/06b_penalties.ipynb #c039
 @dataclass(frozen=True)
 class Threshold(Statistic):
     "The paper's smooth thresholding query, in the embedding."
-    theta: tuple       # (D,) direction
-    offset: float      # b
-    slope: float = 5.  # sigma
-    def __post_init__(self): object.__setattr__(self, "theta", tuple(float(t) for t in self.theta))
+
+    theta: tuple  # (D,) direction
+    offset: float  # b
+    slope: float = 5.0  # sigma
+
+    def __post_init__(self):
+        object.__setattr__(self, "theta", tuple(float(t) for t in self.theta))
+
     def features(self, view):
-        if len(self.theta) != view.particles.shape[1]: raise ValueError(f"theta has {len(self.theta)} numbers, but a particle has {view.particles.shape[1]} coordinates; give one for each.")
-        theta = torch.tensor(self.theta, dtype=view.particles.dtype, device=view.particles.device)
-        return torch.sigmoid(self.slope * (view.particles @ theta - self.offset))[:, None]
+        if len(self.theta) != view.particles.shape[1]:
+            raise ValueError(
+                f"theta has {len(self.theta)} numbers, but a particle has "
+                f"{view.particles.shape[1]} coordinates; give one for each."
+            )
+        theta = torch.tensor(
+            self.theta, dtype=view.particles.dtype, device=view.particles.device
+        )
+        return torch.sigmoid(self.slope * (view.particles @ theta - self.offset))[
+            :, None
+        ]
+
     def swapped(self, view, j):
-        z, where, centres = view.particles, view.lens.embedding.columns[j], torch.as_tensor(np.asarray(view.lens.embedding.centres[j]))
+        z, where, centres = (
+            view.particles,
+            view.lens.embedding.columns[j],
+            torch.as_tensor(np.asarray(view.lens.embedding.centres[j])),
+        )
         theta = self.slope * torch.tensor(self.theta, dtype=z.dtype)
-        return ((z @ theta - z[:, where] @ theta[where] - self.slope * self.offset)[:, None] + centres @ theta[where]).sigmoid_()[:, :, None]
+        return (
+            (z @ theta - z[:, where] @ theta[where] - self.slope * self.offset)[:, None]
+            + centres @ theta[where]
+        ).sigmoid_()[:, :, None]
+
 
 # %% ../nbs/06b_penalties.ipynb #s0410
-def _apart(a: Mapping, b: Mapping) -> bool: # two regions
-    "Whether no row can be in both: in some column they name other levels, or intervals that do not meet."
-    number = lambda x: isinstance(x, (int, float)) and not isinstance(x, bool)
-    levels = lambda x: None if isinstance(x, tuple) else set(x) if isinstance(x, (list, set)) else {x}
+def _apart(a: Mapping, b: Mapping) -> bool:  # two regions
+    """Whether no row can be in both: in some column they name other levels, or
+    intervals that do not meet."""
+
+    def number(x):
+        return isinstance(x, (int, float)) and not isinstance(x, bool)
+
+    def levels(x):
+        return (
+            None
+            if isinstance(x, tuple)
+            else set(x)
+            if isinstance(x, (list, set))
+            else {x}
+        )
+
     for n in set(a) & set(b):
         x, y = levels(a[n]), levels(b[n])
-        if x is not None and y is not None and not x & y: return True
-        ends = [w for w in (a[n], b[n]) if isinstance(w, tuple) and len(w) == 2 and all(e is None or number(e) for e in w)]
-        if len(ends) == 2 and any(p[1] is not None and q[0] is not None and p[1] < q[0] for p, q in (ends, ends[::-1])): return True
+        if x is not None and y is not None and not x & y:
+            return True
+        ends = [
+            w
+            for w in (a[n], b[n])
+            if isinstance(w, tuple)
+            and len(w) == 2
+            and all(e is None or number(e) for e in w)
+        ]
+        if len(ends) == 2 and any(
+            p[1] is not None and q[0] is not None and p[1] < q[0]
+            for p, q in (ends, ends[::-1])
+        ):
+            return True
     return False
+
 
 @dataclass(frozen=True)
 class Difference(Statistic):
     "One statistic minus another."
-    a: Statistic # the first
-    b: Statistic # is subtracted from it
+
+    a: Statistic  # the first
+    b: Statistic  # is subtracted from it
+
     @property
-    def touches(self):  # rows that count for one of the two count nothing for the other, if the regions are apart
-        if not self.a.touches or not self.b.touches: return None
-        a, b = (s.given if isinstance(s, Rate) else s.region if isinstance(s, Share) else {} for s in (self.a, self.b))
-        return max(self.a.touches, self.b.touches) if _apart(a, b) else self.a.touches + self.b.touches
+    def touches(
+        self,
+        # # rows that count for one of the two count nothing for the other, if the
+        # regions are
+        # apart
+    ):
+        if not self.a.touches or not self.b.touches:
+            return None
+        a, b = (
+            s.given if isinstance(s, Rate) else s.region if isinstance(s, Share) else {}
+            for s in (self.a, self.b)
+        )
+        return (
+            max(self.a.touches, self.b.touches)
+            if _apart(a, b)
+            else self.a.touches + self.b.touches
+        )
+
     needs_total = property(lambda self: self.a.needs_total or self.b.needs_total)
-    def features(self, view): return torch.cat([self.a.features(view), self.b.features(view)], 1)
+
+    def features(self, view):
+        return torch.cat([self.a.features(view), self.b.features(view)], 1)
+
     def fraction(self, lens):
         a, b = self.a.fraction(lens), self.b.fraction(lens)
-        if a is None or b is None or any(a[1][1:]) or any(b[1][1:]): return None          # a difference of rates is no fraction of this kind
-        return (a[0][0] - b[0][0], *a[0][1:], *(-x for x in b[0][1:])), (1., *[0.] * (len(a[0]) + len(b[0]) - 2))
+        if a is None or b is None or any(a[1][1:]) or any(b[1][1:]):
+            return None  # a difference of rates is no fraction of this kind
+        return (a[0][0] - b[0][0], *a[0][1:], *(-x for x in b[0][1:])), (
+            1.0,
+            *[0.0] * (len(a[0]) + len(b[0]) - 2),
+        )
+
     def combine(self, means, lens):
-        q = self.a.features(lens(torch.full((1, lens.embedding.dim), .5))).shape[1]
+        q = self.a.features(lens(torch.full((1, lens.embedding.dim), 0.5))).shape[1]
         return self.a.combine(means[:q], lens) - self.b.combine(means[q:], lens)
+
     def limits(self, lens):
         (a, b), (c, d) = self.a.limits(lens), self.b.limits(lens)
         return a - d, b - c
-    def names(self): return tuple(dict.fromkeys([*self.a.names(), *self.b.names()]))
+
+    def names(self):
+        return tuple(dict.fromkeys([*self.a.names(), *self.b.names()]))
+
 
 # %% ../nbs/06b_penalties.ipynb #c043
 @dataclass(frozen=True)
 class Bound(Wish):
     "A statistic between two numbers."
+
     statistic: Statistic
-    low: float = -np.inf   # not below this
-    high: float = np.inf   # nor above this
-    weight: float = 1.     # lambda in the descent, if another penalty asks for one; the bound is met whatever it is, and 0 asks for nothing
-    slack: float = .002    # good enough, as a part of the statistic's range
-    name: str = ""         # for messages
+    low: float = -np.inf  # not below this
+    high: float = np.inf  # nor above this
+    # lambda in the descent, if another penalty asks for one; the bound is met whatever
+    # it is, and 0 asks for nothing
+    weight: float = 1.0
+    slack: float = 0.002  # good enough, as a part of the statistic's range
+    name: str = ""  # for messages
     adds = False
 
     def __post_init__(self):
-        if not isinstance(self.statistic, Statistic): raise ValueError(f"a bound needs a statistic such as Mean or Rate, not {self.statistic!r}.")
-        self._check(0., low=self.low, high=self.high, slack=self.slack)
-        if not self.low <= self.high: raise ValueError(f"nothing lies between low={self.low} and high={self.high}, as the bound on {self.statistic} asks: give low <= high.")
-        if not self.slack >= 0: raise ValueError(f"slack={self.slack!r} of {self.label()} is not a number of at least 0.")
+        if not isinstance(self.statistic, Statistic):
+            raise ValueError(
+                "a bound needs a statistic such as Mean or Rate, not "
+                f"{self.statistic!r}."
+            )
+        self._check(0.0, low=self.low, high=self.high, slack=self.slack)
+        if not self.low <= self.high:
+            raise ValueError(
+                f"nothing lies between low={self.low} and high={self.high}, as the "
+                f"bound on {self.statistic} asks: give low <= high."
+            )
+        if not self.slack >= 0:
+            raise ValueError(
+                f"slack={self.slack!r} of {self.label()} is not a number of at least 0."
+            )
 
     def label(self) -> str:
-        asks = f"= {self.low:g}" if self.low == self.high else ", ".join([f">= {self.low:g}"] * (self.low > -np.inf) + [f"<= {self.high:g}"] * (self.high < np.inf))
+        asks = (
+            f"= {self.low:g}"
+            if self.low == self.high
+            else ", ".join(
+                [f">= {self.low:g}"] * (self.low > -np.inf)
+                + [f"<= {self.high:g}"] * (self.high < np.inf)
+            )
+        )
         return f"the bound {repr(self.name) if self.name else self.statistic} {asks}"
 
-    def room(self, lens: Lens) -> float: # slack in the statistic's units
+    def room(self, lens: Lens) -> float:  # slack in the statistic's units
         "How far outside the statistic may be."
         return self.slack * float(np.diff(self.statistic.limits(lens))[0])
 
     def hinge(self, s: torch.Tensor, lens: Lens) -> torch.Tensor:
         "How far a value of the statistic is outside, squared, in units of its range."
         a, b = self.statistic.limits(lens)
-        return ((torch.relu(self.low - s)**2 if np.isfinite(self.low) else 0 * s) + (torch.relu(s - self.high)**2 if np.isfinite(self.high) else 0 * s)) / ((b - a)**2 or 1.)
+        return (
+            (torch.relu(self.low - s) ** 2 if np.isfinite(self.low) else 0 * s)
+            + (torch.relu(s - self.high) ** 2 if np.isfinite(self.high) else 0 * s)
+        ) / ((b - a) ** 2 or 1.0)
 
-    def __call__(self, view: View) -> torch.Tensor: return self.weight * self.hinge(self.statistic(view), view.lens)
+    def __call__(self, view: View) -> torch.Tensor:
+        return self.weight * self.hinge(self.statistic(view), view.lens)
+
 
 # %% ../nbs/06b_penalties.ipynb #c044
-def match(statistic: Statistic, value: float, weight: float = 1., **options) -> Bound:
+def match(statistic: Statistic, value: float, weight: float = 1.0, **options) -> Bound:
     "Ask a statistic to have a value."
     return Bound(statistic, value, value, weight, **options)
 
-def at_least(statistic: Statistic, value: float, weight: float = 1., **options) -> Bound:
+
+def at_least(
+    statistic: Statistic, value: float, weight: float = 1.0, **options
+) -> Bound:
     "Ask a statistic not to be below a value."
     return Bound(statistic, low=value, weight=weight, **options)
 
-def at_most(statistic: Statistic, value: float, weight: float = 1., **options) -> Bound:
+
+def at_most(
+    statistic: Statistic, value: float, weight: float = 1.0, **options
+) -> Bound:
     "Ask a statistic not to be above a value."
     return Bound(statistic, high=value, weight=weight, **options)
 
-def equal(a: Statistic, b: Statistic, weight: float = 1., **options) -> Bound:
-    "Ask two statistics to be the same."
-    return Bound(Difference(a, b), 0., 0., weight, **options)
 
-def not_above(a: Statistic, b: Statistic, weight: float = 1., **options) -> Bound:
+def equal(a: Statistic, b: Statistic, weight: float = 1.0, **options) -> Bound:
+    "Ask two statistics to be the same."
+    return Bound(Difference(a, b), 0.0, 0.0, weight, **options)
+
+
+def not_above(a: Statistic, b: Statistic, weight: float = 1.0, **options) -> Bound:
     "Ask one statistic not to be larger than another."
-    return Bound(Difference(a, b), high=0., weight=weight, **options)
+    return Bound(Difference(a, b), high=0.0, weight=weight, **options)
+
 
 # %% ../nbs/06b_penalties.ipynb #c045
 @dataclass(frozen=True)
 class Avoid(Wish):
-    "The paper's protection: a statistic is pushed away from a value, by scale / (floor + difference squared)."
+    """The paper's protection: a statistic is pushed away from a value, by scale /
+    (floor + difference squared)."""
+
     statistic: Statistic
-    value: float          # what the statistic must not be
-    weight: float = 1.    # lambda
-    scale: float = .01    # above the line
-    floor: float = 1e-4   # below the line
-    name: str = ""        # for messages
+    value: float  # what the statistic must not be
+    weight: float = 1.0  # lambda
+    scale: float = 0.01  # above the line
+    floor: float = 1e-4  # below the line
+    name: str = ""  # for messages
 
     def __post_init__(self):
-        if not isinstance(self.statistic, Statistic): raise ValueError(f"avoid needs a statistic such as Mean or Rate, not {self.statistic!r}.")
-        self._check(0., value=self.value, scale=self.scale, floor=self.floor)
-        if not (math.isfinite(self.value) and 0 < self.scale < np.inf and 0 < self.floor < np.inf): raise ValueError(f"{self.label()} has scale={self.scale:g} and floor={self.floor:g}: all three must be finite, the last two positive.")
-    def label(self) -> str: return f"the wish to avoid {self.value:.4g} for {repr(self.name) if self.name else self.statistic}"
-    def __call__(self, view: View) -> torch.Tensor: return self.weight * self.scale / (self.floor + (self.statistic(view) - self.value)**2)
+        if not isinstance(self.statistic, Statistic):
+            raise ValueError(
+                f"avoid needs a statistic such as Mean or Rate, not {self.statistic!r}."
+            )
+        self._check(0.0, value=self.value, scale=self.scale, floor=self.floor)
+        if not (
+            math.isfinite(self.value)
+            and 0 < self.scale < np.inf
+            and 0 < self.floor < np.inf
+        ):
+            raise ValueError(
+                f"{self.label()} has scale={self.scale:g} and floor={self.floor:g}: "
+                "all three must be finite, the last two positive."
+            )
+
+    def label(self) -> str:
+        return (
+            f"the wish to avoid {self.value:.4g} for "
+            f"{repr(self.name) if self.name else self.statistic}"
+        )
+
+    def __call__(self, view: View) -> torch.Tensor:
+        return (
+            self.weight
+            * self.scale
+            / (self.floor + (self.statistic(view) - self.value) ** 2)
+        )
+
     def unmet(self, view: View, before: View) -> str:
         gap, near = abs(float(self.statistic(view)) - self.value), math.sqrt(self.floor)
-        return f"{self.label()} is not met: the rows have it within {gap:.2g}, nearer than {near:g}; give it more weight, or loosen what stands against it." if gap < near else ""
-    def kept(self, reached: float, lens: Lens) -> Bound: # the statistic after the descent
+        return (
+            (
+                f"{self.label()} is not met: the rows have it within {gap:.2g}, nearer "
+                f"than {near:g}; give it more weight, or loosen what stands against it."
+            )
+            if gap < near
+            else ""
+        )
+
+    def kept(
+        self, reached: float, lens: Lens
+    ) -> Bound:  # the statistic after the descent
         "Not nearer to the value than the descent has come, on the same side."
         low, high = self.statistic.limits(lens)
-        return Bound(self.statistic, **{"low" if reached > self.value else "high": reached}, slack=.02 * abs(reached - self.value) / ((high - low) or 1.), name=self.name)
+        return Bound(
+            self.statistic,
+            **{"low" if reached > self.value else "high": reached},
+            slack=0.02 * abs(reached - self.value) / ((high - low) or 1.0),
+            name=self.name,
+        )
 
-def avoid(statistic: Statistic, value: float, weight: float = 1., **options) -> Avoid:
+
+def avoid(statistic: Statistic, value: float, weight: float = 1.0, **options) -> Avoid:
     "Ask a statistic to stay away from a value, such as the true one."
     return Avoid(statistic, value, weight, **options)
 
+
 # %% ../nbs/06b_penalties.ipynb #c048
-def dither(particles: np.ndarray, # (m, D) particles in the unit cube
-           lens: Lens,            # what is known of the columns
-           seed=None,             # int, numpy Generator or None
-           ) -> np.ndarray: # (m, d) int32 codes
+def dither(
+    particles: np.ndarray,  # (m, D) particles in the unit cube
+    lens: Lens,  # what is known of the columns
+    seed=None,  # int, numpy Generator or None
+) -> np.ndarray:  # (m, d) int32 codes
     "Codes drawn with the particles' memberships as probabilities."
     rng, view = np.random.default_rng(seed), lens(torch.as_tensor(particles))
     out = np.empty((len(particles), len(lens.names)), np.int32)
     for j, name in enumerate(lens.names):
         edge = view.memberships(name).numpy().cumsum(1)
-        out[:, j] = np.minimum((rng.random((len(edge), 1)) * edge[:, -1:] >= edge).sum(1), edge.shape[1] - 1)
+        out[:, j] = np.minimum(
+            (rng.random((len(edge), 1)) * edge[:, -1:] >= edge).sum(1),
+            edge.shape[1] - 1,
+        )
     return out
+
 
 # %% ../nbs/06b_penalties.ipynb #n001
 class Cells:
     "All combinations of the codes of a few columns."
-    def __init__(self, columns: Sequence, shape: Sequence): # positions of the columns, numbers of codes of all columns
+
+    def __init__(
+        self, columns: Sequence, shape: Sequence
+    ):  # positions of the columns, numbers of codes of all columns
         self.columns, self.shape = list(columns), tuple(int(shape[j]) for j in columns)
         self.size = math.prod(self.shape)
 
-    def rows(self, like: np.ndarray) -> np.ndarray: # (d,) codes of the other columns -> (cells, d) codes
+    def rows(
+        self, like: np.ndarray
+    ) -> np.ndarray:  # (d,) codes of the other columns -> (cells, d) codes
         "One row in every cell."
         out = np.tile(like, (self.size, 1))
         out[:, self.columns] = np.indices(self.shape).reshape(len(self.shape), -1).T
         return out
 
-    def of(self, codes: np.ndarray) -> np.ndarray: # (m, d) codes -> (m,)
+    def of(self, codes: np.ndarray) -> np.ndarray:  # (m, d) codes -> (m,)
         "The cell of each row."
-        return np.ravel_multi_index(tuple(codes[:, j] for j in self.columns), self.shape)
+        return np.ravel_multi_index(
+            tuple(codes[:, j] for j in self.columns), self.shape
+        )
 
-    def swapped(self, values: np.ndarray, codes: np.ndarray, j: Any, combinations: np.ndarray | None = None) -> np.ndarray: # (cells,) values, (m, d) codes, column -> (m, k) float32
-        "The value of the cell in which each row would be with every code of a column; or of several columns, with (K, columns) codes, or with (m, K, columns) codes of each row's own."
+    def swapped(
+        self,
+        values: np.ndarray,
+        codes: np.ndarray,
+        j: Any,
+        combinations: np.ndarray | None = None,
+    ) -> np.ndarray:  # (cells,) values, (m, d) codes, column -> (m, k) float32
+        """The value of the cell in which each row would be with every code of a column;
+        or of several columns, with (K, columns) codes, or with (m, K, columns) codes
+        of each row's own."""
         js = [j] if combinations is None else list(j)
-        combinations = np.arange(self.shape[self.columns.index(j)])[:, None] if combinations is None else combinations
-        mine, rest = [i for i in js if i in self.columns], [i for i in self.columns if i not in js]
-        lines = values.reshape(self.shape).transpose([self.columns.index(i) for i in rest + mine]).astype(np.float32)
-        there, others = tuple(combinations[..., js.index(i)] for i in mine), tuple(codes[:, i] for i in rest)
-        if combinations.ndim == 3: return lines[(*(o[:, None] for o in others), *there)]
+        combinations = (
+            np.arange(self.shape[self.columns.index(j)])[:, None]
+            if combinations is None
+            else combinations
+        )
+        mine, rest = (
+            [i for i in js if i in self.columns],
+            [i for i in self.columns if i not in js],
+        )
+        lines = (
+            values.reshape(self.shape)
+            .transpose([self.columns.index(i) for i in rest + mine])
+            .astype(np.float32)
+        )
+        there, others = (
+            tuple(combinations[..., js.index(i)] for i in mine),
+            tuple(codes[:, i] for i in rest),
+        )
+        if combinations.ndim == 3:
+            return lines[(*(o[:, None] for o in others), *there)]
         lines = lines[(..., *there)]
-        return np.ascontiguousarray(np.broadcast_to(lines[others], (len(codes), lines.shape[-1])))
+        return np.ascontiguousarray(
+            np.broadcast_to(lines[others], (len(codes), lines.shape[-1]))
+        )
+
 
 # %% ../nbs/06b_penalties.ipynb #n004
 class _Gauge:
     "Reads a number of the rows, and says what moves would do to it."
-    columns: list; changes: Callable[..., tuple]
 
-    def together(self, codes: np.ndarray, order: Any, js: Sequence, cells: np.ndarray) -> tuple: # value, Effects; (K, columns) codes, or (m, K, columns)
-        "The number, and what each combination of codes of some columns would do to it: the sum over these columns."
+    columns: list
+    changes: Callable[..., tuple]
+
+    def together(
+        self, codes: np.ndarray, order: Any, js: Sequence, cells: np.ndarray
+    ) -> tuple:  # value, Effects; (K, columns) codes, or (m, K, columns)
+        """The number, and what each combination of codes of some columns would do to
+        it: the sum over these columns."""
         found = [self.changes(codes, order, j) for j in js]
-        return next((value for value, e in found if e is not None), np.nan), _joined([e for _, e in found], cells)
+        return next((value for value, e in found if e is not None), np.nan), _joined(
+            [e for _, e in found], cells
+        )
+
 
 # %% ../nbs/06b_penalties.ipynb #n004a
 class StatisticGauge(_Gauge):
     "Reads a statistic of the rows, or minus it."
-    steady = True # what one row can do hardly changes with the others
 
-    def __init__(self, statistic: Statistic, lens: Lens, sign: float = 1.):
+    steady = True  # what one row can do hardly changes with the others
+
+    def __init__(self, statistic: Statistic, lens: Lens, sign: float = 1.0):
         self.statistic, self.lens, self.sign = statistic, lens, sign
-        self.columns = [j for j, n in enumerate(lens.names) if n in (statistic.names() or lens.names)]
+        self.columns = [
+            j
+            for j, n in enumerate(lens.names)
+            if n in (statistic.names() or lens.names)
+        ]
         self.cells = Cells(self.columns, lens.shape)
         few = statistic.names() and self.cells.size <= 2e5
-        self.table = self._features(self.cells.rows(np.zeros(len(lens.names), int))) if few else None
+        self.table = (
+            self._features(self.cells.rows(np.zeros(len(lens.names), int)))
+            if few
+            else None
+        )
 
-    def _view(self, codes: np.ndarray) -> View: return self.lens(torch.as_tensor(self.lens.embedding.embed(codes)))
+    def _view(self, codes: np.ndarray) -> View:
+        return self.lens(torch.as_tensor(self.lens.embedding.embed(codes)))
 
-    def _features(self, codes: np.ndarray) -> torch.Tensor: # (m, q)
-        with torch.no_grad(): return self.statistic.features(self._view(codes)).double()
+    def _features(self, codes: np.ndarray) -> torch.Tensor:  # (m, q)
+        with torch.no_grad():
+            return self.statistic.features(self._view(codes)).double()
 
-    def means(self, codes: np.ndarray) -> torch.Tensor: # (q,)
+    def means(self, codes: np.ndarray) -> torch.Tensor:  # (q,)
         "The mean features of the rows."
-        if self.table is None: return self._features(codes).mean(0)
-        return torch.as_tensor(np.bincount(self.cells.of(codes), minlength=self.cells.size) / len(codes)) @ self.table
+        if self.table is None:
+            return self._features(codes).mean(0)
+        return (
+            torch.as_tensor(
+                np.bincount(self.cells.of(codes), minlength=self.cells.size)
+                / len(codes)
+            )
+            @ self.table
+        )
 
-    def value(self, codes: np.ndarray) -> float: return self.sign * float(self.statistic.combine(self.means(codes), self.lens))
+    def value(self, codes: np.ndarray) -> float:
+        return self.sign * float(self.statistic.combine(self.means(codes), self.lens))
 
-    def _slope(self, codes: np.ndarray) -> tuple: # value, (q,) what one row's features do to it
+    def _slope(
+        self, codes: np.ndarray
+    ) -> tuple:  # value, (q,) what one row's features do to it
         means = self.means(codes).requires_grad_(True)
         value = self.sign * self.statistic.combine(means, self.lens)
         return value.item(), torch.autograd.grad(value, means)[0] / len(codes)
 
-    def changes(self, codes: np.ndarray, order: Any, j: int) -> tuple: # value, Effects; no Effects of a column that does not matter
+    def changes(
+        self, codes: np.ndarray, order: Any, j: int
+    ) -> tuple:  # value, Effects; no Effects of a column that does not matter
         "The number, and what each code of a column would do to it, row by row."
-        if j not in self.columns: return np.nan, None
+        if j not in self.columns:
+            return np.nan, None
         value, slope = self._slope(codes)
-        if self.table is not None: return value, Effects(self.cells.swapped((self.table @ slope).numpy(), codes, j))
-        with torch.no_grad(): features = self.statistic.swapped(self._view(codes), j)
-        return value, Effects((features[..., 0].mul_(float(slope[0])) if features.shape[2] == 1 else features @ slope.float()).numpy())
+        if self.table is not None:
+            return value, Effects(
+                self.cells.swapped((self.table @ slope).numpy(), codes, j)
+            )
+        with torch.no_grad():
+            features = self.statistic.swapped(self._view(codes), j)
+        return value, Effects(
+            (
+                features[..., 0].mul_(float(slope[0]))
+                if features.shape[2] == 1
+                else features @ slope.float()
+            ).numpy()
+        )
 
     def together(self, codes, order, js, cells):
-        if self.table is None or not set(self.columns) & set(js): return super().together(codes, order, js, cells)
+        if self.table is None or not set(self.columns) & set(js):
+            return super().together(codes, order, js, cells)
         value, slope = self._slope(codes)
-        return value, Effects(self.cells.swapped((self.table @ slope).numpy(), codes, js, cells))
+        return value, Effects(
+            self.cells.swapped((self.table @ slope).numpy(), codes, js, cells)
+        )
+
 
 # %% ../nbs/06b_penalties.ipynb #n008
-def _of_shares(function: Callable, z: torch.Tensor) -> bool: # (n, D) some rows
+def _of_shares(function: Callable, z: torch.Tensor) -> bool:  # (n, D) some rows
     "Whether a function is the same when many rows are taken twice, in another order."
-    once, twice, first, last = (function(x.repeat(8, 1)) for x in (z, torch.cat([z, z.flip(0)]), *z.tensor_split(2)))  # eight times, so that a division by n - 1 is no matter
-    return bool((twice - once).abs() <= .05 * torch.maximum(once.abs(), (last - first).abs()) + 1e-9)               # near a zero the halves tell what is little
+    once, twice, first, last = (
+        function(x.repeat(8, 1))
+        for x in (z, torch.cat([z, z.flip(0)]), *z.tensor_split(2))
+    )  # eight times, so that a division by n - 1 is no matter
+    return bool(
+        (twice - once).abs()
+        <= 0.05 * torch.maximum(once.abs(), (last - first).abs()) + 1e-9
+    )  # near a zero the halves tell what is little
 
-def _bend(function: Callable, codes: np.ndarray, moved: np.ndarray, foretold: float, embedding: Embedding) -> float: # (m, d) codes before and after some rows moved, the sum of what they should do
-    "By which part of itself the slope of a function grows, for each unit of the function."
-    with torch.no_grad(): before, after = (float(function(torch.as_tensor(embedding.embed(x)))) for x in (codes, moved))
-    return max(2 * (after - before - foretold), 0.) / (foretold**2 + 1e-30)
+
+def _bend(
+    function: Callable,
+    codes: np.ndarray,
+    moved: np.ndarray,
+    foretold: float,
+    embedding: Embedding,
+) -> (
+    float
+):  # (m, d) codes before and after some rows moved, the sum of what they should do
+    """By which part of itself the slope of a function grows, for each unit of the
+    function."""
+    with torch.no_grad():
+        before, after = (
+            float(function(torch.as_tensor(embedding.embed(x)))) for x in (codes, moved)
+        )
+    return max(2 * (after - before - foretold), 0.0) / (foretold**2 + 1e-30)
+
 
 # %% ../nbs/06b_penalties.ipynb #s0650
-def by_cells(function: Callable,   # (m, D) particles -> scalar tensor
-             codes: np.ndarray,    # (m, d) codes
-             j: Any,               # column, or several
-             cells: Cells,         # of the columns that the function reads
-             embedding: Embedding, # places of the levels
-             combinations: np.ndarray | None = None, # codes of several columns, as in `Cells.swapped`
-             work: float = 2e5,    # rows that are read, at about
-             ) -> Effects:
-    "What each code of a column, or each combination of several, would do to a function of the shares of few cells."
+def by_cells(
+    function: Callable,  # (m, D) particles -> scalar tensor
+    codes: np.ndarray,  # (m, d) codes
+    j: Any,  # column, or several
+    cells: Cells,  # of the columns that the function reads
+    embedding: Embedding,  # places of the levels
+    combinations: np.ndarray
+    | None = None,  # codes of several columns, as in `Cells.swapped`
+    work: float = 2e5,  # rows that are read, at about
+) -> Effects:
+    """What each code of a column, or each combination of several, would do to a
+    function of the shares of few cells."""
     n = min(len(codes), max(int(work / cells.size), 1000))
-    rows = codes if n == len(codes) else codes[np.argsort(cells.of(codes), kind="stable")[(2 * np.arange(n) + 1) * len(codes) // (2 * n)]]
-    z, more = (torch.as_tensor(embedding.embed(x)) for x in (rows, cells.rows(codes[0])))
-    with torch.no_grad(): found = np.array([float(function(torch.cat([z, row[None]]))) for row in more])
+    rows = (
+        codes
+        if n == len(codes)
+        else codes[
+            np.argsort(cells.of(codes), kind="stable")[
+                (2 * np.arange(n) + 1) * len(codes) // (2 * n)
+            ]
+        ]
+    )
+    z, more = (
+        torch.as_tensor(embedding.embed(x)) for x in (rows, cells.rows(codes[0]))
+    )
+    with torch.no_grad():
+        found = np.array([float(function(torch.cat([z, row[None]]))) for row in more])
     adds = (found - found.mean()) * ((n + 1) / len(codes))
     change = cells.swapped(adds, codes, j, combinations)
     some, moved = np.arange(0, len(codes), 50), codes.copy()
-    best = change[some].argmin(1)                                                                       # where these rows lower it most
-    if combinations is None: moved[some, j] = best
-    else: moved[np.ix_(some, j)] = combinations[best] if combinations.ndim == 2 else combinations[some, best]
-    return Effects(change, bend=_bend(function, codes, moved, float(adds[cells.of(moved[some])].sum() - adds[cells.of(codes[some])].sum()), embedding))
+    best = change[some].argmin(1)  # where these rows lower it most
+    if combinations is None:
+        moved[some, j] = best
+    else:
+        moved[np.ix_(some, j)] = (
+            combinations[best] if combinations.ndim == 2 else combinations[some, best]
+        )
+    return Effects(
+        change,
+        bend=_bend(
+            function,
+            codes,
+            moved,
+            float(
+                adds[cells.of(moved[some])].sum() - adds[cells.of(codes[some])].sum()
+            ),
+            embedding,
+        ),
+    )
+
 
 # %% ../nbs/06b_penalties.ipynb #n011
-def _alone(function: Callable, z: torch.Tensor) -> torch.Tensor: # (n, D) rows -> (n,)
+def _alone(function: Callable, z: torch.Tensor) -> torch.Tensor:  # (n, D) rows -> (n,)
     "The function of each row alone."
     return torch.vmap(lambda row: function(row[None]))(z)
 
-def _bent(function: Callable, z: torch.Tensor, embedding: Embedding) -> list: # (n, D) some rows -> positions of columns
+
+def _bent(
+    function: Callable, z: torch.Tensor, embedding: Embedding
+) -> list:  # (n, D) some rows -> positions of columns
     "The columns in which the gradient of a mean over rows misleads."
-    slope, out = torch.autograd.grad(function(y := z.clone().requires_grad_(True)), y)[0] * len(z), []
+    slope, out = (
+        torch.autograd.grad(function(y := z.clone().requires_grad_(True)), y)[0]
+        * len(z),
+        [],
+    )
     for j, c in enumerate(embedding.columns):
         centres = torch.as_tensor(np.asarray(embedding.centres[j]))
-        y = z.repeat_interleave(len(centres), 0); y[:, c] = centres.repeat(len(z), 1)
+        y = z.repeat_interleave(len(centres), 0)
+        y[:, c] = centres.repeat(len(z), 1)
         found, guess = _alone(function, y).reshape(len(z), -1), slope[:, c] @ centres.T
         miss = ((found - found[:, :1]) - (guess - guess[:, :1])).abs().max()
-        if miss > .05 * (found.max(1)[0] - found.min(1)[0]).max(): out.append(j)
+        if miss > 0.05 * (found.max(1)[0] - found.min(1)[0]).max():
+            out.append(j)
     return out
 
+
 # %% ../nbs/06b_penalties.ipynb #s0690
-def by_rows(function: Callable, codes: np.ndarray, j: int, embedding: Embedding) -> Effects:
-    "What each code of a column would do to a mean over rows: the function of each row alone, with that code."
+def by_rows(
+    function: Callable, codes: np.ndarray, j: int, embedding: Embedding
+) -> Effects:
+    """What each code of a column would do to a mean over rows: the function of each row
+    alone, with that code."""
     z, out = torch.as_tensor(embedding.embed(codes)), []
     with torch.no_grad():
         for centre in embedding.centres[j]:
@@ -683,121 +1408,239 @@ def by_rows(function: Callable, codes: np.ndarray, j: int, embedding: Embedding)
             out.append(_alone(function, z))
     return Effects((torch.stack(out, 1) / len(z)).float().numpy())
 
+
 # %% ../nbs/06b_penalties.ipynb #n013
 class FunctionGauge(_Gauge):
     "Reads a penalty of the rows."
-    def __init__(self, penalty: Wish, lens: Lens, codes: np.ndarray): # (m, d) some codes, to look at it
+
+    def __init__(
+        self, penalty: Wish, lens: Lens, codes: np.ndarray
+    ):  # (m, d) some codes, to look at it
         self.penalty, self.lens, self.asked = penalty, lens, set(lens.names)
-        self.cells: Cells | None = None; self.bent: list | None = None
-        z = torch.as_tensor(lens.embedding.embed(codes[:: max(len(codes) // 64, 1)][:64]))
+        self.cells: Cells | None = None
+        self.bent: list | None = None
+        z = torch.as_tensor(
+            lens.embedding.embed(codes[:: max(len(codes) // 64, 1)][:64])
+        )
         value = _ask(self, z, penalty.label())
         self.columns = [j for j, n in enumerate(lens.names) if n in self.asked]
-        if value is None: return                                                               # all rows or none
-        cells, alone = Cells(self.columns, lens.shape), _ask(lambda z: _alone(self, z), z, penalty.label())
-        if alone is not None and torch.isclose(alone.mean(), value, rtol=1e-3, atol=1e-9): self.bent = _bent(self, z, lens.embedding)
-        if self.bent != [] and cells.size <= 1024 and _of_shares(self, z): self.cells, self.bent = cells, None    # a straight line needs no cells
+        if value is None:
+            return  # all rows or none
+        cells, alone = (
+            Cells(self.columns, lens.shape),
+            _ask(lambda z: _alone(self, z), z, penalty.label()),
+        )
+        if alone is not None and torch.isclose(
+            alone.mean(), value, rtol=1e-3, atol=1e-9
+        ):
+            self.bent = _bent(self, z, lens.embedding)
+        if self.bent != [] and cells.size <= 1024 and _of_shares(self, z):
+            self.cells, self.bent = cells, None  # a straight line needs no cells
 
-    def __call__(self, z: torch.Tensor) -> torch.Tensor: # (m, D) -> scalar
+    def __call__(self, z: torch.Tensor) -> torch.Tensor:  # (m, D) -> scalar
         view = self.lens(z)
         out, self.asked = self.penalty(view), view.asked
         return out
 
-    steady = property(lambda self: self.bent is not None) # whether what one row can do does not change with the others
+    steady = property(
+        lambda self: self.bent is not None
+    )  # whether what one row can do does not change with the others
 
     def value(self, codes: np.ndarray) -> float:
-        with torch.no_grad(): return float(self(torch.as_tensor(self.lens.embedding.embed(codes))))
+        with torch.no_grad():
+            return float(self(torch.as_tensor(self.lens.embedding.embed(codes))))
 
-    def changes(self, codes: np.ndarray, order: Any, j: int) -> tuple: # value, Effects; no Effects of a column that does not matter
+    def changes(
+        self, codes: np.ndarray, order: Any, j: int
+    ) -> tuple:  # value, Effects; no Effects of a column that does not matter
         "The number, and what each code of a column would do to it, row by row."
-        if j not in self.columns: return np.nan, None
-        if self.cells is not None: return self.value(codes), by_cells(self, codes, j, self.cells, self.lens.embedding)
-        if self.bent is None: return linearize(self, codes, order, j, self.lens.embedding)
-        if j in self.bent: return self.value(codes), by_rows(self, codes, j, self.lens.embedding)
-        return linearize(self, codes, slice(None), j, self.lens.embedding, bends=False)         # every row for itself, in any order
+        if j not in self.columns:
+            return np.nan, None
+        if self.cells is not None:
+            return self.value(codes), by_cells(
+                self, codes, j, self.cells, self.lens.embedding
+            )
+        if self.bent is None:
+            return linearize(self, codes, order, j, self.lens.embedding)
+        if j in self.bent:
+            return self.value(codes), by_rows(self, codes, j, self.lens.embedding)
+        return linearize(
+            self, codes, slice(None), j, self.lens.embedding, bends=False
+        )  # every row for itself, in any order
 
     def together(self, codes, order, js, cells):
-        if self.cells is None or not set(self.columns) & set(js): return super().together(codes, order, js, cells)
-        return self.value(codes), by_cells(self, codes, list(js), self.cells, self.lens.embedding, cells)
+        if self.cells is None or not set(self.columns) & set(js):
+            return super().together(codes, order, js, cells)
+        return self.value(codes), by_cells(
+            self, codes, list(js), self.cells, self.lens.embedding, cells
+        )
+
 
 # %% ../nbs/06b_penalties.ipynb #n017
-def _leverage(change: np.ndarray) -> float: # (m, k) what each code would do
+def _leverage(change: np.ndarray) -> float:  # (m, k) what each code would do
     "How much one row can move m times the number in a column."
-    return len(change) * float(np.sqrt(np.square(np.ptp(change, axis=1), dtype=float).mean()))
+    return len(change) * float(
+        np.sqrt(np.square(np.ptp(change, axis=1), dtype=float).mean())
+    )
+
 
 # %% ../nbs/06b_penalties.ipynb #n017a
 class Aim:
-    "A number of the rows that must reach a limit, and the multiplier that pulls it there."
-    def __init__(self,
-                 gauge: Any,          # reads the number: StatisticGauge or FunctionGauge
-                 limit: float,        # what it must not exceed ...
-                 room: float = 0.,    # ... by more than this; 0: a small part of what is to be done
-                 exact: bool = False, # whether it may not be below the limit either
-                 ):
-        self.gauge, self.limit, self.room, self.floor = gauge, limit, room, _FREE if exact else 0.
-        self.yields = isinstance(gauge, FunctionGauge)  # it gives way when not all aims can be had
+    """A number of the rows that must reach a limit, and the multiplier that pulls it
+    there."""
 
-    def begin(self, codes: np.ndarray, gain: float) -> None: # what a row's move is worth in the tables
+    def __init__(
+        self,
+        gauge: Any,  # reads the number: StatisticGauge or FunctionGauge
+        limit: float,  # what it must not exceed ...
+        # ... by more than this; 0: a small part of what is to be done
+        room: float = 0.0,
+        exact: bool = False,  # whether it may not be below the limit either
+    ):
+        self.gauge, self.limit, self.room, self.floor = (
+            gauge,
+            limit,
+            room,
+            _FREE if exact else 0.0,
+        )
+        self.yields = isinstance(
+            gauge, FunctionGauge
+        )  # it gives way when not all aims can be had
+
+    def begin(
+        self, codes: np.ndarray, gain: float
+    ) -> None:  # what a row's move is worth in the tables
         "Stiffness and step, from what one row can do in each column that matters."
         rows = codes[:2000] if self.gauge.steady else codes
-        found = {j: self.gauge.changes(rows, np.arange(len(rows)), j)[1] for j in self.gauge.columns}
+        found = {
+            j: self.gauge.changes(rows, np.arange(len(rows)), j)[1]
+            for j in self.gauge.columns
+        }
         self.reach = {j: _leverage(f.change) for j, f in found.items() if f is not None}
         n = max(sum(x > 0 for x in self.reach.values()), 1)
-        if not self.room: self.room = 1e-3 * max(self.gauge.value(codes) - self.limit, 0.) + 2e-4 * max(self.reach.values(), default=0.) + 1e-12
-        self.hold, self.step, self.nu, self.begun = 10 * gain * len(codes) / n, min(1., 3 / n), 0., False
+        if not self.room:
+            self.room = (
+                1e-3 * max(self.gauge.value(codes) - self.limit, 0.0)
+                + 2e-4 * max(self.reach.values(), default=0.0)
+                + 1e-12
+            )
+        self.hold, self.step, self.nu, self.begun = (
+            10 * gain * len(codes) / n,
+            min(1.0, 3 / n),
+            0.0,
+            False,
+        )
 
     def effects(self, codes: np.ndarray, order: np.ndarray, j: int) -> Effects | None:
         "What each code of a column would do to the number, and how it is pulled."
         return self._pulled(j, *self.gauge.changes(codes, order, j))
 
-    def together(self, codes: np.ndarray, order: np.ndarray, js: Sequence, cells: np.ndarray) -> Effects | None: # (K, columns) codes
-        "What each combination of codes of some columns would do to it; the multiplier takes one step for all of them."
+    def together(
+        self, codes: np.ndarray, order: np.ndarray, js: Sequence, cells: np.ndarray
+    ) -> Effects | None:  # (K, columns) codes
+        """What each combination of codes of some columns would do to it; the multiplier
+        takes one step for all of them."""
         return self._pulled(tuple(js), *self.gauge.together(codes, order, js, cells))
 
-    def _pulled(self, which: Any, value: float, found: Effects | None) -> Effects | None: # the columns that are visited
-        if found is None: return None
-        if not self.gauge.steady: self.reach = {j: r for j, r in self.reach.items() if j not in {which, *(which if isinstance(which, tuple) else ())}} | {which: _leverage(found.change)}  # columns that move together do not move alone
-        kappa = self.hold / (max(self.reach.values())**2 + 1e-12)
+    def _pulled(
+        self, which: Any, value: float, found: Effects | None
+    ) -> Effects | None:  # the columns that are visited
+        if found is None:
+            return None
+        if not self.gauge.steady:
+            self.reach = {
+                j: r
+                for j, r in self.reach.items()
+                if j not in {which, *(which if isinstance(which, tuple) else ())}
+            } | {
+                which: _leverage(found.change)
+            }  # columns that move together do not move alone
+        kappa = self.hold / (max(self.reach.values()) ** 2 + 1e-12)
         pull = kappa * (value - self.limit)
-        if self.begun: self.nu = max(self.nu + self.step * pull, self.floor)           # what the last visit has left
+        if self.begun:
+            self.nu = max(
+                self.nu + self.step * pull, self.floor
+            )  # what the last visit has left
         self.begun = True
         return found._replace(pull=self.nu + pull, stiff=kappa, floor=self.floor)
 
-    def outside(self, codes: np.ndarray) -> float: # in units of the room
+    def outside(self, codes: np.ndarray) -> float:  # in units of the room
         "How far the number is beyond its limit."
         gap = self.gauge.value(codes) - self.limit
-        return (abs(gap) if self.floor else max(gap, 0.)) / self.room
+        return (abs(gap) if self.floor else max(gap, 0.0)) / self.room
+
 
 # %% ../nbs/06b_penalties.ipynb #n018
-def bound_aims(bound: Bound, lens: Lens) -> list: # of Aim
+def bound_aims(bound: Bound, lens: Lens) -> list:  # of Aim
     "A bound as aims: an equation, or an inequality for each side."
     room = max(bound.room(lens), 1e-9)
-    if bound.low == bound.high: return [Aim(StatisticGauge(bound.statistic, lens), bound.low, room, exact=True)]
-    return [Aim(StatisticGauge(bound.statistic, lens, sign), sign * limit, room) for limit, sign in ((bound.low, -1.), (bound.high, 1.)) if np.isfinite(limit)]
+    if bound.low == bound.high:
+        return [Aim(StatisticGauge(bound.statistic, lens), bound.low, room, exact=True)]
+    return [
+        Aim(StatisticGauge(bound.statistic, lens, sign), sign * limit, room)
+        for limit, sign in ((bound.low, -1.0), (bound.high, 1.0))
+        if np.isfinite(limit)
+    ]
+
 
 # %% ../nbs/06b_penalties.ipynb #c062
-def settle(codes: np.ndarray,       # (m, d) integer codes, such as nearest centres
-           tables: dict,            # clique -> array, the targets as shares
-           schema,                  # anything with `names` and `shape`
-           aims: Sequence,          # what must be reached
-           *,
-           sweeps: int = 3,         # refinement sweeps, at least ...
-           most: int = 20,          # ... and at most
-           seed=None,               # int, numpy Generator or None
-           history: list | None = None, # receives dict(sweep, moved, objective, seconds, outside)
-           **options,               # passed to `refine`: embedding, forbidden, held, weights, ...
-           ) -> np.ndarray: # (m, d) int32 codes
+def settle(
+    codes: np.ndarray,  # (m, d) integer codes, such as nearest centres
+    tables: dict,  # clique -> array, the targets as shares
+    schema,  # anything with `names` and `shape`
+    aims: Sequence,  # what must be reached
+    *,
+    sweeps: int = 3,  # refinement sweeps, at least ...
+    most: int = 20,  # ... and at most
+    seed=None,  # int, numpy Generator or None
+    history: list
+    | None = None,  # receives dict(sweep, moved, objective, seconds, outside)
+    **options,  # passed to `refine`: embedding, forbidden, held, weights, ...
+) -> np.ndarray:  # (m, d) int32 codes
     "Refinement towards the tables among the rows that reach every aim."
     rng, rows = np.random.default_rng(seed), np.asarray(codes, np.int32)
     log: list[dict] = []
-    for aim in aims: aim.begin(rows, sum(map(len, tables)) / len(schema.names))
+    for aim in aims:
+        aim.begin(rows, sum(map(len, tables)) / len(schema.names))
     best: tuple = ((True, np.inf), rows)
     for sweep in range(1, most + 1):
-        rows = refine(rows, tables, schema, penalty=list(aims), penalty_weight=[1.] * len(aims), sweeps=1, seed=rng, history=log, **options)
+        rows = refine(
+            rows,
+            tables,
+            schema,
+            penalty=list(aims),
+            penalty_weight=[1.0] * len(aims),
+            sweeps=1,
+            seed=rng,
+            history=log,
+            **options,
+        )
         log[-1] |= dict(sweep=sweep, outside=[aim.outside(rows) for aim in aims])
-        far, now = max(log[-1]["outside"], default=0.), log[-1]["objective"]
+        far, now = max(log[-1]["outside"], default=0.0), log[-1]["objective"]
         best = min(best, ((far > 1, far if far > 1 else now), rows), key=lambda b: b[0])
-        if sweep >= sweeps and far <= 1 and (sweep == 1 or now > .8 * log[-2]["objective"] or not any(aim.nu for aim in aims)): break
-    if history is not None: history.extend(log)
+        if (
+            sweep >= sweeps
+            and far <= 1
+            and (
+                sweep == 1
+                or now > 0.8 * log[-2]["objective"]
+                or not any(aim.nu for aim in aims)
+            )
+        ):
+            break
+    if history is not None:
+        history.extend(log)
     firm = [aim for aim in aims if not aim.yields]
-    if len(firm) < len(aims) and any(aim.outside(best[1]) > 1 for aim in firm): return settle(codes, tables, schema, firm, sweeps=sweeps, most=most, seed=rng, history=history, **options)
+    if len(firm) < len(aims) and any(aim.outside(best[1]) > 1 for aim in firm):
+        return settle(
+            codes,
+            tables,
+            schema,
+            firm,
+            sweeps=sweeps,
+            most=most,
+            seed=rng,
+            history=history,
+            **options,
+        )
     return best[1]

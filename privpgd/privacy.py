@@ -16,7 +16,15 @@ from typing import TypeVar
 
 import numpy as np
 import opendp.prelude as dp
-from dp_accounting.pld import common as pld_common, pld_pmf, privacy_loss_distribution as pld
+from dp_accounting.pld import (
+    common as pld_common,
+)
+from dp_accounting.pld import (
+    pld_pmf,
+)
+from dp_accounting.pld import (
+    privacy_loss_distribution as pld,
+)
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_ndtr, ndtr
 
@@ -24,76 +32,147 @@ from .look import BLUE, canvas
 from .schema import PrivacyWarning
 
 # %% auto #0
-__all__ = ['SENSITIVITY', 'Budget', 'check_delta', 'gaussian_delta', 'gaussian_sigma', 'zcdp_epsilon', 'zcdp_rho',
-           'discrete_gaussian_pmf', 'discrete_gaussian', 'exponential_mechanism', 'Entry', 'composed_rho',
-           'composed_delta', 'composed_epsilon', 'plot_privacy_curve', 'BudgetError', 'calibrate', 'allocate',
-           'entries_frame', 'guess_rate', 'Ledger', 'plot_ledger']
+__all__ = [
+    "SENSITIVITY",
+    "Budget",
+    "check_delta",
+    "gaussian_delta",
+    "gaussian_sigma",
+    "zcdp_epsilon",
+    "zcdp_rho",
+    "discrete_gaussian_pmf",
+    "discrete_gaussian",
+    "exponential_mechanism",
+    "Entry",
+    "composed_rho",
+    "composed_delta",
+    "composed_epsilon",
+    "plot_privacy_curve",
+    "BudgetError",
+    "calibrate",
+    "allocate",
+    "entries_frame",
+    "guess_rate",
+    "Ledger",
+    "plot_ledger",
+]
 
 # %% ../nbs/01_privacy.ipynb #c006
-SENSITIVITY = {"replace": math.sqrt(2), "add-remove": 1.0}  # L2 change of one marginal's counts when one record differs
+SENSITIVITY = {
+    "replace": math.sqrt(2),
+    "add-remove": 1.0,
+}  # L2 change of one marginal's counts when one record differs
 
 
 def _check_neighbors(neighbors: str) -> str:
     "Pass on a known kind of neighbours, refuse any other."
     if neighbors not in SENSITIVITY:
-        raise ValueError(f'neighbors = {neighbors!r} is not known: use "replace" (n is public) or "add-remove".')
+        raise ValueError(
+            f'neighbors = {neighbors!r} is not known: use "replace" (n is public) or '
+            '"add-remove".'
+        )
     return neighbors
+
 
 # %% ../nbs/01_privacy.ipynb #c012
 _T = TypeVar("_T")
 
 
 def _given(value: _T | None) -> _T:
-    "A value that is surely there: the sigma of Gaussian noise, the epsilon of a budget without rho."
+    """A value that is surely there: the sigma of Gaussian noise, the epsilon of a
+    budget without rho."""
     assert value is not None
     return value
 
 
 def _number(name: str, value, least: float = 1e-100) -> float:
-    "A positive finite float whose square is one too, or a sentence that says what is wrong."
+    """A positive finite float whose square is one too, or a sentence that says what is
+    wrong."""
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} = {value!r} is not a number: give a positive finite one.") from None
+        raise ValueError(
+            f"{name} = {value!r} is not a number: give a positive finite one."
+        ) from None
     if not 0 < number < math.inf:
         raise ValueError(f"{name} = {value!r} must be positive and finite.")
     if not least <= number <= 1e100:
-        raise ValueError(f"{name} = {value!r} is out of the account's reach: give a number between 1e-100 and 1e+100.")
+        raise ValueError(
+            f"{name} = {value!r} is out of the account's reach: give a number between "
+            "1e-100 and 1e+100."
+        )
     return number
+
 
 # %% ../nbs/01_privacy.ipynb #c012n
 @dataclass(frozen=True)
 class Budget:
     "What may be spent on one table: exactly one of (epsilon and delta) and rho."
-    epsilon: float | None = None  # bound on the log ratio of probabilities, goes with delta
-    delta: float | None = None  # probability mass for which that bound may fail, well below 1/n
-    rho: float | None = None  # zero-concentrated differential privacy, instead of the two
+
+    epsilon: float | None = (
+        None  # bound on the log ratio of probabilities, goes with delta
+    )
+    delta: float | None = (
+        None  # probability mass for which that bound may fail, well below 1/n
+    )
+    rho: float | None = (
+        None  # zero-concentrated differential privacy, instead of the two
+    )
 
     def __post_init__(self):
         if (self.rho is None) == (self.epsilon is None and self.delta is None):
-            raise ValueError("A budget is given in exactly one way: Budget(epsilon=…, delta=…) or Budget(rho=…).")
+            raise ValueError(
+                "A budget is given in exactly one way: Budget(epsilon=…, delta=…) or "
+                "Budget(rho=…)."
+            )
         if self.rho is None and (self.epsilon is None or self.delta is None):
-            raise ValueError("epsilon and delta go together: give both, as in Budget(epsilon=1.0, delta=1e-6).")
+            raise ValueError(
+                "epsilon and delta go together: give both, as in Budget(epsilon=1.0, "
+                "delta=1e-6)."
+            )
         for name in ("epsilon", "delta", "rho"):
             if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, _number(name, value, least=0 if name == "delta" else 1e-100))
+                object.__setattr__(
+                    self,
+                    name,
+                    _number(name, value, least=0 if name == "delta" else 1e-100),
+                )
         if self.delta is not None and self.delta >= 1:
-            raise ValueError(f"delta = {self.delta} must lie between 0 and 1, well below one over the number of rows.")
+            raise ValueError(
+                f"delta = {self.delta} must lie between 0 and 1, well below one over "
+                "the number of rows."
+            )
 
     def __str__(self):
-        return f"rho = {self.rho:g}" if self.rho else f"epsilon = {self.epsilon:g} at delta = {self.delta:g}"
+        return (
+            f"rho = {self.rho:g}"
+            if self.rho
+            else f"epsilon = {self.epsilon:g} at delta = {self.delta:g}"
+        )
+
 
 # %% ../nbs/01_privacy.ipynb #c015
 def check_delta(
     budget: Budget,  # the budget to be spent
     n: int,  # number of rows of the table
-    neighbors: str = "replace",  # "replace": n is public; "add-remove": n is a secret, and the warning keeps it
+    # "replace": n is public; "add-remove": n is a secret, and the warning keeps it
+    neighbors: str = "replace",
 ) -> None:
     "Warn when delta is no smaller than one over the number of rows."
-    limit = f"1/n = {1 / max(n, 1):g}" if _check_neighbors(neighbors) == "replace" else "one over the number of rows"
+    limit = (
+        f"1/n = {1 / max(n, 1):g}"
+        if _check_neighbors(neighbors) == "replace"
+        else "one over the number of rows"
+    )
     if budget.delta is not None and n > 0 and budget.delta >= 1 / n:
-        warnings.warn(f"delta = {budget.delta:g} is not below {limit}: it would allow whole rows to be "
-                      "published now and then; use a smaller delta.", PrivacyWarning, stacklevel=2)
+        warnings.warn(
+            f"delta = {budget.delta:g} is not below {limit}: it would allow whole rows "
+            "to be "
+            "published now and then; use a smaller delta.",
+            PrivacyWarning,
+            stacklevel=2,
+        )
+
 
 # %% ../nbs/01_privacy.ipynb #c018
 def gaussian_delta(
@@ -112,8 +191,12 @@ def gaussian_sigma(
 ) -> float:
     "Least continuous Gaussian noise for sensitivity 1, by the exact curve."
     epsilon, delta = _number("epsilon", epsilon), _number("delta", delta, least=0)
-    gap = lambda log_sigma: gaussian_delta(math.exp(log_sigma), epsilon) - delta
+
+    def gap(log_sigma):
+        return gaussian_delta(math.exp(log_sigma), epsilon) - delta
+
     return math.exp(brentq(gap, math.log(1e-60), math.log(1e110), xtol=1e-13))
+
 
 # %% ../nbs/01_privacy.ipynb #c021
 def zcdp_epsilon(
@@ -121,21 +204,38 @@ def zcdp_epsilon(
     delta: float,  # the delta of the promise
 ) -> float:
     "An epsilon that rho-zCDP implies at this delta (Canonne, Kamath and Steinke 2020)."
+
     def bound(log_excess):
         alpha = 1 + math.exp(log_excess)
-        return rho * alpha - math.log(alpha * delta) / (alpha - 1) + math.log1p(-1 / alpha)
-    return max(0.0, float(minimize_scalar(bound, bounds=(-12, 25), method="bounded", options={"xatol": 1e-9}).fun))
+        return (
+            rho * alpha - math.log(alpha * delta) / (alpha - 1) + math.log1p(-1 / alpha)
+        )
+
+    return max(
+        0.0,
+        float(
+            minimize_scalar(
+                bound, bounds=(-12, 25), method="bounded", options={"xatol": 1e-9}
+            ).fun
+        ),
+    )
 
 
 def zcdp_rho(
     epsilon: float,  # the epsilon of the promise
     delta: float,  # the delta of the promise
 ) -> float:
-    "The largest rho whose conversion stays within (epsilon, delta); 0 if there is none."
-    gap = lambda log_rho: zcdp_epsilon(math.exp(log_rho), delta) - epsilon
+    """The largest rho whose conversion stays within (epsilon, delta); 0 if there is
+    none."""
+
+    def gap(log_rho):
+        return zcdp_epsilon(math.exp(log_rho), delta) - epsilon
+
     low, high = math.log(1e-100), math.log(epsilon)
-    while gap(high) <= 0: high += 1.0  # a tiny epsilon next to a large delta allows more than epsilon
+    while gap(high) <= 0:
+        high += 1.0  # a tiny epsilon next to a large delta allows more than epsilon
     return math.exp(brentq(gap, low, high, xtol=1e-12)) if gap(low) < 0 else 0.0
+
 
 # %% ../nbs/01_privacy.ipynb #c024
 def discrete_gaussian_pmf(
@@ -147,8 +247,11 @@ def discrete_gaussian_pmf(
     weights = np.exp(-0.5 * (support / sigma) ** 2)
     return support, weights / weights.sum()
 
+
 # %% ../nbs/01_privacy.ipynb #c027
-dp.enable_features("contrib")  # opendp asks its callers to agree to contributed, proven components
+dp.enable_features(
+    "contrib"
+)  # opendp asks its callers to agree to contributed, proven components
 
 
 @lru_cache(maxsize=8)
@@ -160,9 +263,13 @@ def _cdf(sigma: float) -> np.ndarray:
 def _seeded_noise(sigma: float, size: int, seed) -> np.ndarray:
     "Repeatable discrete Gaussian draws by inversion of the table."
     if sigma > 2**20:
-        raise ValueError(f"sigma = {sigma:g} is too wide for the seeded table: draw with seed=None.")
+        raise ValueError(
+            f"sigma = {sigma:g} is too wide for the seeded table: draw with seed=None."
+        )
     table = _cdf(float(sigma))
-    draws = np.searchsorted(table, np.random.default_rng(seed).random(size), side="right")
+    draws = np.searchsorted(
+        table, np.random.default_rng(seed).random(size), side="right"
+    )
     return np.minimum(draws, len(table) - 1) - len(table) // 2
 
 
@@ -171,26 +278,41 @@ def _exact_noise(counts: list[int], sigma: float) -> list[int]:
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="i64")
     return dp.m.make_gaussian(*space, scale=sigma)(counts)
 
+
 # %% ../nbs/01_privacy.ipynb #c028
 def discrete_gaussian(
     counts: np.ndarray,  # integers of any shape
     sigma: float,  # parameter of the noise
-    seed: int | np.random.Generator | None = None,  # None: exact, from the system's entropy; else repeatable, for experiments
+    seed: int
+    | np.random.Generator
+    # None: exact, from the system's entropy; else repeatable, for experiments
+    | None = None,
 ) -> np.ndarray:
     "The counts with discrete Gaussian noise, int64, in the same shape."
     counts, sigma = np.asarray(counts), _number("sigma", sigma)
     if counts.dtype.kind not in "iu":
-        raise ValueError(f"counts have dtype {counts.dtype}, but the noise is for integers: count first.")
+        raise ValueError(
+            f"counts have dtype {counts.dtype}, but the noise is for integers: count "
+            "first."
+        )
     if seed is not None:
-        return counts.astype(np.int64) + _seeded_noise(sigma, counts.size, seed).reshape(counts.shape)
-    return np.array(_exact_noise(counts.ravel().tolist(), sigma), dtype=np.int64).reshape(counts.shape)
+        return counts.astype(np.int64) + _seeded_noise(
+            sigma, counts.size, seed
+        ).reshape(counts.shape)
+    return np.array(
+        _exact_noise(counts.ravel().tolist(), sigma), dtype=np.int64
+    ).reshape(counts.shape)
+
 
 # %% ../nbs/01_privacy.ipynb #c034
-_WIDE = 2**16  # above this sigma the account uses the continuous curve of slightly smaller noise
+_WIDE = (
+    2**16
+)  # above this sigma the account uses the continuous curve of slightly smaller noise
 
 
 def _gaussian_curve(sigma: float, step: int, epsilons: np.ndarray) -> np.ndarray:
-    "Delta at each epsilon when an integer that moves by step gets discrete Gaussian noise."
+    """Delta at each epsilon when an integer that moves by step gets discrete Gaussian
+    noise."""
     if sigma > _WIDE:
         width = sigma * (1 - 1e-4) / step
         a, b = 0.5 / width, epsilons * width
@@ -202,43 +324,71 @@ def _gaussian_curve(sigma: float, step: int, epsilons: np.ndarray) -> np.ndarray
     with np.errstate(divide="ignore"):
         return np.clip(up - np.exp(epsilons + np.log(low)), 0, 1)
 
+
 # %% ../nbs/01_privacy.ipynb #c037
 _TAU = 2e-5  # relative growth of the loss's standard deviation that the grid may cause
 
 
 def _pld(curve, reach: float, h: float) -> pld.PrivacyLossDistribution:
-    "Pessimistic privacy-loss distribution on a grid of width h, from a curve and the largest finite loss."
+    """Pessimistic privacy-loss distribution on a grid of width h, from a curve and the
+    largest finite loss."""
     last = max(math.ceil(reach / h), 1)
     deltas = curve(np.arange(-last, last + 1) * h)
-    return pld.PrivacyLossDistribution(pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(h, -last, last, deltas))
+    return pld.PrivacyLossDistribution(
+        pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(h, -last, last, deltas)
+    )
 
 
 def _gaussian_pld(sigma: float, step: int, h: float) -> pld.PrivacyLossDistribution:
     "Privacy-loss distribution of one integer cell with discrete Gaussian noise."
-    reach = step * (9 * sigma + step) / sigma**2  # what lies beyond, less than 1e-18, counts as an infinite loss
+    reach = (
+        step * (9 * sigma + step) / sigma**2
+    )  # what lies beyond, less than 1e-18, counts as an infinite loss
     return _pld(lambda epsilons: _gaussian_curve(sigma, step, epsilons), reach, h)
+
 
 # %% ../nbs/01_privacy.ipynb #c041
 def exponential_mechanism(
-    scores: Sequence[float] | np.ndarray,  # one finite score for each option, higher is better
+    scores: Sequence[float]
+    | np.ndarray,  # one finite score for each option, higher is better
     epsilon: float,  # what the choice may cost
     sensitivity: float,  # how far one record can move any single score
-    seed: int | np.random.Generator | None = None,  # None: exact, from the system's entropy; else repeatable, for experiments
+    seed: int
+    | np.random.Generator
+    # None: exact, from the system's entropy; else repeatable, for experiments
+    | None = None,
 ) -> int:
-    "Index of an option, drawn with probability proportional to exp(epsilon * score / (2 * sensitivity))."
+    """Index of an option, drawn with probability proportional to exp(epsilon * score /
+    (2 * sensitivity))."""
     scores = np.asarray(scores, dtype=float)
     scale = 2 * _number("sensitivity", sensitivity) / _number("epsilon", epsilon)
     if scores.ndim != 1 or scores.size == 0 or not np.isfinite(scores).all():
-        raise ValueError("scores must be a non-empty list of finite numbers, one for each option.")
+        raise ValueError(
+            "scores must be a non-empty list of finite numbers, one for each option."
+        )
     if seed is not None:
-        return int(np.argmax(scores / scale + np.random.default_rng(seed).gumbel(size=scores.size)))
-    space = dp.vector_domain(dp.atom_domain(T="f64", nan=False)), dp.linf_distance(T="f64")
-    return int(dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)(scores.tolist()))
+        return int(
+            np.argmax(
+                scores / scale + np.random.default_rng(seed).gumbel(size=scores.size)
+            )
+        )
+    space = (
+        dp.vector_domain(dp.atom_domain(T="f64", nan=False)),
+        dp.linf_distance(T="f64"),
+    )
+    return int(
+        dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)(
+            scores.tolist()
+        )
+    )
+
 
 # %% ../nbs/01_privacy.ipynb #c044
 def _exponential_curve(epsilon: float, epsilons: np.ndarray) -> np.ndarray:
     "Delta at each of the epsilons for any choice by the exponential mechanism."
-    inside = np.expm1((np.minimum(epsilons, epsilon) - epsilon) / 2) ** 2 / -math.expm1(-epsilon)
+    inside = np.expm1((np.minimum(epsilons, epsilon) - epsilon) / 2) ** 2 / -math.expm1(
+        -epsilon
+    )
     return np.clip(np.where(epsilons < -epsilon, -np.expm1(epsilons), inside), 0, 1)
 
 
@@ -246,15 +396,19 @@ def _exponential_pld(epsilon: float, h: float) -> pld.PrivacyLossDistribution:
     "Privacy-loss distribution that dominates the exponential mechanism."
     return _pld(lambda epsilons: _exponential_curve(epsilon, epsilons), epsilon, h)
 
+
 # %% ../nbs/01_privacy.ipynb #c047
 @dataclass(frozen=True)
 class Entry:
     "One release, as the ledger remembers it."
+
     what: str  # in plain words, for example "counts"
     columns: tuple[str, ...] = ()  # the columns that were touched
     mechanism: str = "gaussian"  # "gaussian", "exponential" or "generic"
     sigma: float | None = None  # gaussian: parameter of the discrete noise on each cell
-    sensitivity: float | None = None  # gaussian: L2 change by one record; exponential: change of a score
+    sensitivity: float | None = (
+        None  # gaussian: L2 change by one record; exponential: change of a score
+    )
     share: float | None = None  # planned share of the budget of its call
     cells: int | None = None  # how many noisy numbers were released
     epsilon: float | None = None  # exponential and generic: what it costs
@@ -263,21 +417,48 @@ class Entry:
     seeded: bool = False  # drawn with a seed: for experiments, not for release
 
     def __post_init__(self):
-        object.__setattr__(self, "columns", (self.columns,) if isinstance(self.columns, str) else tuple(self.columns))
+        object.__setattr__(
+            self,
+            "columns",
+            (self.columns,) if isinstance(self.columns, str) else tuple(self.columns),
+        )
         if self.mechanism not in ("gaussian", "exponential", "generic"):
-            raise ValueError(f'mechanism = {self.mechanism!r} is not known: use "gaussian", "exponential" or "generic".')
+            raise ValueError(
+                f'mechanism = {self.mechanism!r} is not known: use "gaussian", '
+                '"exponential" or "generic".'
+            )
         if not 0 <= self.delta < 1 or (self.delta > 0 and self.mechanism != "generic"):
-            raise ValueError(f"delta = {self.delta!r} of an entry must lie in [0, 1), and only a generic entry has one.")
-        for name in ("sigma", "sensitivity") if self.mechanism == "gaussian" else ("epsilon",):
-            object.__setattr__(self, name, _number(f"{name} of the entry {self.what!r}", getattr(self, name)))
-        if self.mechanism == "gaussian" and not (self.step == int(self.step) >= 1 and self.moves >= 1 and math.isclose(
-                self.step * math.sqrt(self.moves), _given(self.sensitivity), rel_tol=1e-9)):
-            raise ValueError(f"sensitivity = {self.sensitivity} of integer cells must be step times the root of a whole number.")
+            raise ValueError(
+                f"delta = {self.delta!r} of an entry must lie in [0, 1), and only a "
+                "generic entry has one."
+            )
+        for name in (
+            ("sigma", "sensitivity") if self.mechanism == "gaussian" else ("epsilon",)
+        ):
+            object.__setattr__(
+                self,
+                name,
+                _number(f"{name} of the entry {self.what!r}", getattr(self, name)),
+            )
+        if self.mechanism == "gaussian" and not (
+            self.step == int(self.step) >= 1
+            and self.moves >= 1
+            and math.isclose(
+                self.step * math.sqrt(self.moves),
+                _given(self.sensitivity),
+                rel_tol=1e-9,
+            )
+        ):
+            raise ValueError(
+                f"sensitivity = {self.sensitivity} of integer cells must be step times "
+                "the root of a whole number."
+            )
 
     @property
     def moves(self) -> int:
         "How many cells one record moves (gaussian entries)."
         return round((_given(self.sensitivity) / self.step) ** 2)
+
 
 # %% ../nbs/01_privacy.ipynb #c050
 def _rho(entry: Entry) -> float:
@@ -292,26 +473,43 @@ def composed_rho(
 ) -> float:
     "Total zCDP of the entries, infinite if one of them has a delta."
     entries = tuple(entries)
-    return math.inf if any(e.delta for e in entries) else math.fsum(_rho(e) for e in entries)
+    return (
+        math.inf
+        if any(e.delta for e in entries)
+        else math.fsum(_rho(e) for e in entries)
+    )
+
 
 # %% ../nbs/01_privacy.ipynb #c053
 def _groups(entries: Iterable[Entry]) -> tuple:
-    "Equal mechanisms with their multiplicity, sorted: all that the account needs to know."
+    """Equal mechanisms with their multiplicity, sorted: all that the account needs to
+    know."""
     groups: Counter[tuple] = Counter()
     for e in entries:
         noisy = e.mechanism == "gaussian"
-        groups[(e.mechanism, e.sigma, e.step) if noisy else (e.mechanism, e.epsilon, e.delta)] += e.moves if noisy else 1
+        groups[
+            (e.mechanism, e.sigma, e.step)
+            if noisy
+            else (e.mechanism, e.epsilon, e.delta)
+        ] += e.moves if noisy else 1
     return tuple(sorted(groups.items()))
 
 
 def _grid(groups: tuple) -> float:
     "Grid width from the scale of the composed loss."
-    smooth = sum(n * (b / a) ** 2 if kind == "gaussian" else n * a**2 / 3 for (kind, a, b), n in groups if kind != "generic")
+    smooth = sum(
+        n * (b / a) ** 2 if kind == "gaussian" else n * a**2 / 3
+        for (kind, a, b), n in groups
+        if kind != "generic"
+    )
     atoms = [n * a for (kind, a, b), n in groups if kind == "generic"]
     variance = smooth or sum(a * a for a in atoms)
     reach = sum(atoms) + 12 * math.sqrt(variance) + variance
     h = max(math.sqrt(8 * _TAU * variance / sum(n for _, n in groups)), reach / 2**21)
-    lattice = max((b / (2 * a * a) for (kind, a, b), _ in groups if kind == "gaussian"), default=0.0)
+    lattice = max(
+        (b / (2 * a * a) for (kind, a, b), _ in groups if kind == "gaussian"),
+        default=0.0,
+    )
     return lattice / math.ceil(lattice / h) if lattice > h else h
 
 
@@ -319,10 +517,18 @@ def _group_pld(key: tuple, times: int, h: float) -> pld.PrivacyLossDistribution:
     "Privacy-loss distribution of one group."
     kind, a, b = key
     if kind == "generic":
-        one = pld.from_privacy_parameters(pld_common.DifferentialPrivacyParameters(a, b), h)
+        one = pld.from_privacy_parameters(
+            pld_common.DifferentialPrivacyParameters(a, b), h
+        )
     else:
         one = _gaussian_pld(a, b, h) if kind == "gaussian" else _exponential_pld(a, h)
-    return one if times == 1 else one.compose(one) if times == 2 else one.self_compose(times)
+    return (
+        one
+        if times == 1
+        else one.compose(one)
+        if times == 2
+        else one.self_compose(times)
+    )
 
 
 @lru_cache(maxsize=16)
@@ -331,8 +537,11 @@ def _composed_pld(groups: tuple) -> pld.PrivacyLossDistribution:
     h = _grid(groups)
     parts = [_group_pld(key, times, h) for key, times in groups]
     while len(parts) > 1:
-        parts = [a.compose(b) for a, b in zip(parts[::2], parts[1::2])] + parts[len(parts) // 2 * 2:]
+        parts = [a.compose(b) for a, b in zip(parts[::2], parts[1::2])] + parts[
+            len(parts) // 2 * 2 :
+        ]
     return parts[0]
+
 
 # %% ../nbs/01_privacy.ipynb #c055
 _FLOAT = 1e-12  # part of delta that is held back for floating-point error
@@ -342,11 +551,14 @@ def composed_delta(
     entries: Iterable[Entry],  # everything that was released
     epsilon: float,  # the epsilon of the promise
 ) -> float:
-    "Delta of all entries together at this epsilon, by their composed privacy-loss distribution."
+    """Delta of all entries together at this epsilon, by their composed privacy-loss
+    distribution."""
     if not (groups := _groups(entries)):
         return 0.0
     try:
-        found = float(_composed_pld(groups).get_delta_for_epsilon(float(epsilon))) + _FLOAT
+        found = (
+            float(_composed_pld(groups).get_delta_for_epsilon(float(epsilon))) + _FLOAT
+        )
     except OverflowError:  # losses beyond e^700: hardly any noise at all
         return 1.0
     return found if found <= 1 else 1.0
@@ -360,7 +572,9 @@ def _epsilon(groups: tuple, rho: float, delta: float) -> float:
     if delta >= own and all(kind != "gaussian" for (kind, _, _), _ in groups):
         bounds.append(math.fsum(n * a for (_, a, _), n in groups))
     if delta > 10 * _FLOAT and rho < 300:
-        bounds.append(float(_composed_pld(groups).get_epsilon_for_delta(delta - _FLOAT)))
+        bounds.append(
+            float(_composed_pld(groups).get_epsilon_for_delta(delta - _FLOAT))
+        )
     return min(bounds, default=math.inf)
 
 
@@ -370,22 +584,32 @@ def composed_epsilon(
 ) -> float:
     "Epsilon of all entries together at this delta, never too small."
     entries = tuple(entries)
-    return _epsilon(_groups(entries), math.fsum(map(_rho, entries)), float(delta)) if entries else 0.0
+    return (
+        _epsilon(_groups(entries), math.fsum(map(_rho, entries)), float(delta))
+        if entries
+        else 0.0
+    )
+
 
 # %% ../nbs/01_privacy.ipynb #c062
 def plot_privacy_curve(
     entries: Iterable[Entry],  # the releases to be drawn as one curve
     ax=None,  # matplotlib axes, new ones if not given
-    epsilons: Sequence[float] | np.ndarray | None = None,  # where to draw, 0 to 4 if not given
+    epsilons: Sequence[float]
+    | np.ndarray
+    | None = None,  # where to draw, 0 to 4 if not given
     **style,  # passed on to the line
 ):
     "Delta against epsilon, for all entries together."
     ax, entries = canvas(ax), tuple(entries)
-    epsilons = np.linspace(0, 4, 81) if epsilons is None else np.asarray(epsilons, dtype=float)
+    epsilons = (
+        np.linspace(0, 4, 81) if epsilons is None else np.asarray(epsilons, dtype=float)
+    )
     deltas = [composed_delta(entries, e) for e in epsilons]
     ax.plot(epsilons, deltas, **{"color": BLUE, **style})
     ax.set(yscale="log", xlabel=r"$\epsilon$", ylabel=r"$\delta(\epsilon)$")
     return ax
+
 
 # %% ../nbs/01_privacy.ipynb #c065
 class BudgetError(ValueError):
@@ -395,50 +619,82 @@ class BudgetError(ValueError):
 def _shares(weights) -> np.ndarray:
     "Non-negative weights, scaled to sum to 1."
     weights = np.asarray(weights, dtype=float)
-    if weights.ndim != 1 or weights.size == 0 or not np.isfinite(weights).all() or weights.min() < 0 or weights.max() == 0:
-        raise ValueError("weights must be a non-empty list of finite numbers, none negative and not all zero.")
+    if (
+        weights.ndim != 1
+        or weights.size == 0
+        or not np.isfinite(weights).all()
+        or weights.min() < 0
+        or weights.max() == 0
+    ):
+        raise ValueError(
+            "weights must be a non-empty list of finite numbers, none negative and not "
+            "all zero."
+        )
     return weights / weights.max() / (weights / weights.max()).sum()
 
 
 def _search(cost, start: float, target: float, delta: float) -> float:
-    "Least scale whose cost is just within the target, by corrections that are kept inside a bracket; infinite if there is none."
+    """Least scale whose cost is just within the target, by corrections that are kept
+    inside a bracket; infinite if there is none."""
     low, high, scale = 0.0, math.inf, start
     for look in range(80):
-        found = math.inf if math.isnan(found := cost(scale)) else found  # not a number: too much
+        found = (
+            math.inf if math.isnan(found := cost(scale)) else found
+        )  # not a number: too much
         low, high = (low, scale) if found <= target else (scale, high)
         if target * (1 - 1e-4) <= found <= target or high < low * (1 + 1e-6):
             return high
         if low > 1e15:
             break
         near = target * (1 - 5e-5), max(found, 1e-3 * target), 1e3 * target
-        wanted, known = (gaussian_sigma(min(max(e, 1e-100), 1e100), delta) for e in (near[0], min(near[1:])))
+        wanted, known = (
+            gaussian_sigma(min(max(e, 1e-100), 1e100), delta)
+            for e in (near[0], min(near[1:]))
+        )
         scale *= wanted / known
         if look >= 10 or not low < scale < high:
-            scale = 4 * low if high == math.inf else high / 4 if low == 0 else math.sqrt(low * high)
+            scale = (
+                4 * low
+                if high == math.inf
+                else high / 4
+                if low == 0
+                else math.sqrt(low * high)
+            )
     return high
-
 
 
 # %% ../nbs/01_privacy.ipynb #c066
 def calibrate(
     budget: Budget,  # what may be spent in all
-    weights: Sequence[float] | np.ndarray,  # (k,) share of the budget for each marginal, scaled to sum to 1; 0: not measured
+    weights: Sequence[float]
+    # (k,) share of the budget for each marginal, scaled to sum to 1; 0: not measured
+    | np.ndarray,
     neighbors: str = "replace",  # "replace" or "add-remove"
     spent: Iterable[Entry] = (),  # entries that the same budget has paid for already
 ) -> np.ndarray:
     "Noise of each marginal's counts, (k,): the least that keeps the promise."
-    sensitivity, shares, spent = SENSITIVITY[_check_neighbors(neighbors)], _shares(weights), tuple(spent)
+    sensitivity, shares, spent = (
+        SENSITIVITY[_check_neighbors(neighbors)],
+        _shares(weights),
+        tuple(spent),
+    )
     with np.errstate(divide="ignore"):
         widths = sensitivity / np.sqrt(shares)
     if budget.rho is not None:
         if not (left := budget.rho - composed_rho(spent)) > 0:
-            raise BudgetError(f"Nothing is left of {budget}: spend less before, or grant a larger budget.")
+            raise BudgetError(
+                f"Nothing is left of {budget}: spend less before, or grant a larger "
+                "budget."
+            )
         return widths / math.sqrt(2 * left * (1 - 1e-12))
 
     epsilon, delta = _given(budget.epsilon), _given(budget.delta)
 
     def cost(scale):
-        measured = (Entry("counts", sigma=scale * width, sensitivity=sensitivity) for width in widths[np.isfinite(widths)])
+        measured = (
+            Entry("counts", sigma=scale * width, sensitivity=sensitivity)
+            for width in widths[np.isfinite(widths)]
+        )
         return composed_epsilon((*spent, *measured), delta)
 
     left = gaussian_sigma(epsilon, delta) ** -2 - 2 * sum(map(_rho, spent))
@@ -446,18 +702,35 @@ def calibrate(
     if math.isfinite(scale := _search(cost, start, epsilon, delta)):
         return widths * scale
     if spent:
-        raise BudgetError(f"Nothing of {budget} is left for this after {composed_epsilon(spent, delta):.4g} was spent: spend less before, or grant a larger budget.")
-    raise BudgetError(f"No noise below sigma = 1e15 keeps {budget}: grant a larger budget.")
+        raise BudgetError(
+            f"Nothing of {budget} is left for this after "
+            f"{composed_epsilon(spent, delta):.4g} was spent: spend less before, or "
+            "grant a larger budget."
+        )
+    raise BudgetError(
+        f"No noise below sigma = 1e15 keeps {budget}: grant a larger budget."
+    )
+
 
 # %% ../nbs/01_privacy.ipynb #c076
 def allocate(
-    costs: Sequence[float] | np.ndarray,  # (k,) importance times number of cells of each marginal
+    costs: Sequence[float]
+    | np.ndarray,  # (k,) importance times number of cells of each marginal
 ) -> np.ndarray:
     "Shares of the budget, (k,), that minimise the sum of cost times squared noise."
     costs = np.asarray(costs, dtype=float)
-    if costs.ndim != 1 or costs.size == 0 or not np.isfinite(costs).all() or costs.min() <= 0:
-        raise ValueError("costs must be a non-empty list of positive finite numbers, one for each marginal.")
+    if (
+        costs.ndim != 1
+        or costs.size == 0
+        or not np.isfinite(costs).all()
+        or costs.min() <= 0
+    ):
+        raise ValueError(
+            "costs must be a non-empty list of positive finite numbers, one for each "
+            "marginal."
+        )
     return _shares(np.sqrt(costs))
+
 
 # %% ../nbs/01_privacy.ipynb #c079
 def _noise_words(entry: Entry) -> str:
@@ -465,7 +738,10 @@ def _noise_words(entry: Entry) -> str:
     if entry.mechanism == "gaussian":
         return f"discrete Gaussian noise, sigma = {entry.sigma:.4g}"
     plus = f", delta = {entry.delta:g}" if entry.delta else ""
-    return f"{'random choice' if entry.mechanism == 'exponential' else 'private release'}, epsilon = {entry.epsilon:.4g}{plus}"
+    return (
+        f"{'random choice' if entry.mechanism == 'exponential' else 'private release'}, "
+        f"epsilon = {entry.epsilon:.4g}{plus}"
+    )
 
 
 def entries_frame(
@@ -474,143 +750,302 @@ def entries_frame(
 ):
     "A pandas table of the entries that needs no further explanation."
     import pandas as pd
+
     total = sum(map(_rho, entries))
-    rows = [{"what": e.what, "columns": ", ".join(e.columns), "cells": e.cells, "mechanism": _noise_words(e), "sensitivity": e.sensitivity,
-             "alone": composed_epsilon((e,), delta), "share": _rho(e) / total, "delta": e.delta, "seeded": e.seeded} for e in entries]
-    names = ["what", "columns", "cells", "mechanism", "sensitivity", "alone", "share", "delta", "seeded"]
+    rows = [
+        {
+            "what": e.what,
+            "columns": ", ".join(e.columns),
+            "cells": e.cells,
+            "mechanism": _noise_words(e),
+            "sensitivity": e.sensitivity,
+            "alone": composed_epsilon((e,), delta),
+            "share": _rho(e) / total,
+            "delta": e.delta,
+            "seeded": e.seeded,
+        }
+        for e in entries
+    ]
+    names = [
+        "what",
+        "columns",
+        "cells",
+        "mechanism",
+        "sensitivity",
+        "alone",
+        "share",
+        "delta",
+        "seeded",
+    ]
     return pd.DataFrame(rows, columns=names).astype({"cells": "Int64"})
+
 
 # %% ../nbs/01_privacy.ipynb #c080
 def _lines(entries: Sequence[Entry]) -> list[tuple[str, str, int, float, float]]:
-    "Entries of one kind joined: label, noise in words, how many, share of the total, delta of their own."
+    """Entries of one kind joined: label, noise in words, how many, share of the total,
+    delta of their own."""
     total = sum(map(_rho, entries))
     kinds: dict[tuple, list[Entry]] = {}
     for e in entries:
-        kinds.setdefault((e.what.split(" (")[0], len(e.columns), e.mechanism, e.delta, e.seeded), []).append(e)
+        kinds.setdefault(
+            (e.what.split(" (")[0], len(e.columns), e.mechanism, e.delta, e.seeded), []
+        ).append(e)
     lines = []
     for (what, n, *_, seeded), group in kinds.items():
-        label = what if n == 0 else f"{what} of {', '.join(group[0].columns)}" if len(group) == 1 and n < 3 else f"{what} of {n} column{'s' * (n > 1)}"
-        words = [_noise_words(e) for e in sorted(group, key=lambda e: e.sigma or _given(e.epsilon))]
-        noise = words[0] if words[0] == words[-1] else f"{words[0]} to {words[-1].rsplit('= ', 1)[1]}"
-        lines.append((label + " (seeded)" * seeded, noise, len(group), sum(map(_rho, group)) / total, sum(e.delta for e in group)))
+        label = (
+            what
+            if n == 0
+            else f"{what} of {', '.join(group[0].columns)}"
+            if len(group) == 1 and n < 3
+            else f"{what} of {n} column{'s' * (n > 1)}"
+        )
+        words = [
+            _noise_words(e)
+            for e in sorted(group, key=lambda e: e.sigma or _given(e.epsilon))
+        ]
+        noise = (
+            words[0]
+            if words[0] == words[-1]
+            else f"{words[0]} to {words[-1].rsplit('= ', 1)[1]}"
+        )
+        lines.append(
+            (
+                label + " (seeded)" * seeded,
+                noise,
+                len(group),
+                sum(map(_rho, group)) / total,
+                sum(e.delta for e in group),
+            )
+        )
     return lines
 
 
 def guess_rate(
     entries: Iterable[Entry],  # everything that was released
 ) -> float:
-    "Largest probability of guessing right which of two neighbouring tables it was, both equally likely."
+    """Largest probability of guessing right which of two neighbouring tables it was,
+    both equally likely."""
     return 0.5 + 0.5 * composed_delta(entries, 0.0)
+
 
 # %% ../nbs/01_privacy.ipynb #c085
 class Ledger:
-    "A budget and all that was spent of it; for widths planned beforehand, or with adaptive=True for widths chosen after looking."
+    """A budget and all that was spent of it; for widths planned beforehand, or with
+    adaptive=True for widths chosen after looking."""
 
     def __init__(
         self,
         budget: Budget,  # the most that may be spent
         neighbors: str = "replace",  # "replace" or "add-remove"
-        seeded: bool = False,  # noise comes from a seed: for experiments, not for release
+        # noise comes from a seed: for experiments, not for release
+        seeded: bool = False,
         entries: Iterable[Entry] = (),  # what is spent already
-        adaptive: bool = False,  # widths may be chosen after looking: the account is a zCDP filter, as it always is for a budget in rho
+        # widths may be chosen after looking: the account is a zCDP filter, as it always
+        # is for a budget in rho
+        adaptive: bool = False,
     ):
         if not isinstance(budget, Budget):
-            raise ValueError(f"budget = {budget!r} is not a Budget: give Budget(epsilon=…, delta=…) or Budget(rho=…).")
-        self._budget, self._neighbors, self._seeded, self._adaptive = budget, _check_neighbors(neighbors), bool(seeded), bool(adaptive or budget.rho)
+            raise ValueError(
+                f"budget = {budget!r} is not a Budget: give Budget(epsilon=…, delta=…) "
+                "or Budget(rho=…)."
+            )
+        self._budget, self._neighbors, self._seeded, self._adaptive = (
+            budget,
+            _check_neighbors(neighbors),
+            bool(seeded),
+            bool(adaptive or budget.rho),
+        )
         self._entries: tuple[Entry, ...] = ()
         self.spend(entries)
 
     budget = property(lambda self: self._budget, doc="The most that may be spent.")
     neighbors = property(lambda self: self._neighbors, doc='"replace" or "add-remove".')
-    entries = property(lambda self: self._entries, doc="What was spent, a tuple of frozen entries.")
-    adaptive = property(lambda self: self._adaptive, doc="True if the account is a zCDP filter, for widths chosen after looking.")
-    seeded = property(lambda self: self._seeded or any(e.seeded for e in self._entries), doc="True if not for release.")
-    delta = property(lambda self: self._budget.delta or 1e-5, doc="The delta at which epsilon is read off.")
-    epsilon = property(lambda self: self.epsilon_at(self.delta), doc="Epsilon of everything spent: tight for planned widths, by zCDP if adaptive.")
-    rho = property(lambda self: composed_rho(self._entries), doc="zCDP of everything spent.")
-    spent = property(lambda self: self.epsilon if self._budget.rho is None else self.rho, doc="The total, in the budget's currency.")
-    remaining = property(lambda self: max(0.0, (self._budget.epsilon or self._budget.rho) - self.spent), doc="Budget minus total.")
-    rho_left = property(lambda self: _rho_left(self), doc="zCDP that is left for widths chosen along the way.")
+    entries = property(
+        lambda self: self._entries, doc="What was spent, a tuple of frozen entries."
+    )
+    adaptive = property(
+        lambda self: self._adaptive,
+        doc="True if the account is a zCDP filter, for widths chosen after looking.",
+    )
+    seeded = property(
+        lambda self: self._seeded or any(e.seeded for e in self._entries),
+        doc="True if not for release.",
+    )
+    delta = property(
+        lambda self: self._budget.delta or 1e-5,
+        doc="The delta at which epsilon is read off.",
+    )
+    epsilon = property(
+        lambda self: self.epsilon_at(self.delta),
+        doc=(
+            "Epsilon of everything spent: tight for planned widths, by zCDP if "
+            "adaptive."
+        ),
+    )
+    rho = property(
+        lambda self: composed_rho(self._entries), doc="zCDP of everything spent."
+    )
+    spent = property(
+        lambda self: self.epsilon if self._budget.rho is None else self.rho,
+        doc="The total, in the budget's currency.",
+    )
+    remaining = property(
+        lambda self: max(0.0, (self._budget.epsilon or self._budget.rho) - self.spent),
+        doc="Budget minus total.",
+    )
+    rho_left = property(
+        lambda self: _rho_left(self),
+        doc="zCDP that is left for widths chosen along the way.",
+    )
     meaning = property(lambda self: _meaning(self), doc="The promise in plain words.")
 
-    def epsilon_at(self, delta: float) -> float: return (_filter_epsilon if self._adaptive else composed_epsilon)(self._entries, delta)
+    def epsilon_at(self, delta: float) -> float:
+        return (_filter_epsilon if self._adaptive else composed_epsilon)(
+            self._entries, delta
+        )
 
-    def spend(self, entries: Entry | Iterable[Entry], neighbors: str | None = None) -> None:
-        "Write the entries if they fit in what is left, otherwise raise BudgetError and write nothing."
+    def spend(
+        self, entries: Entry | Iterable[Entry], neighbors: str | None = None
+    ) -> None:
+        """Write the entries if they fit in what is left, otherwise raise BudgetError
+        and write nothing."""
         self._entries = _afford(self, entries, neighbors)
 
-    def to_frame(self): return entries_frame(self._entries, self.delta)
-    def to_json(self) -> str: return _ledger_json(self)
+    def to_frame(self):
+        return entries_frame(self._entries, self.delta)
+
+    def to_json(self) -> str:
+        return _ledger_json(self)
+
     @staticmethod
-    def from_json(text: str) -> Ledger: return _ledger_from_json(text)
-    def __repr__(self) -> str: return _ledger_text(self)
+    def from_json(text: str) -> Ledger:
+        return _ledger_from_json(text)
+
+    def __repr__(self) -> str:
+        return _ledger_text(self)
+
 
 # %% ../nbs/01_privacy.ipynb #c086
 def _filter_epsilon(entries: Iterable[Entry], delta: float) -> float:
-    "Epsilon of entries whose widths were chosen after looking: their zCDP, converted at what they leave of delta."
+    """Epsilon of entries whose widths were chosen after looking: their zCDP, converted
+    at what they leave of delta."""
     entries = tuple(entries)
     left = delta - math.fsum(e.delta for e in entries)
-    return 0.0 if not entries else zcdp_epsilon(math.fsum(map(_rho, entries)), left) if left > 0 else math.inf
+    return (
+        0.0
+        if not entries
+        else zcdp_epsilon(math.fsum(map(_rho, entries)), left)
+        if left > 0
+        else math.inf
+    )
 
 
-def _afford(ledger: Ledger, entries: Entry | Iterable[Entry], neighbors: str | None) -> tuple[Entry, ...]:
+def _afford(
+    ledger: Ledger, entries: Entry | Iterable[Entry], neighbors: str | None
+) -> tuple[Entry, ...]:
     "The ledger's entries with the new ones, if the budget allows them."
     new = (entries,) if isinstance(entries, Entry) else tuple(entries)
     if not all(isinstance(e, Entry) for e in new):
-        raise ValueError("A ledger takes entries: spend(Entry(...)) or spend([Entry(...), ...]).")
+        raise ValueError(
+            "A ledger takes entries: spend(Entry(...)) or spend([Entry(...), ...])."
+        )
     if neighbors is not None and _check_neighbors(neighbors) != ledger.neighbors:
-        raise ValueError(f'The ledger counts "{ledger.neighbors}" neighbours and the request "{neighbors}": use one kind throughout.')
+        raise ValueError(
+            f'The ledger counts "{ledger.neighbors}" neighbours and the request '
+            f'"{neighbors}": use one kind throughout.'
+        )
     both, budget = (*ledger.entries, *new), ledger.budget
-    total = composed_rho(both) if budget.rho is not None else (_filter_epsilon if ledger.adaptive else composed_epsilon)(both, budget.delta)
-    if new and not total <= (budget.rho or budget.epsilon) * (1 + 1e-9):  # written so that not-a-number is refused
+    total = (
+        composed_rho(both)
+        if budget.rho is not None
+        else (_filter_epsilon if ledger.adaptive else composed_epsilon)(
+            both, budget.delta
+        )
+    )
+    if new and not total <= (budget.rho or budget.epsilon) * (
+        1 + 1e-9
+    ):  # written so that not-a-number is refused
         name = "rho" if budget.rho is not None else "epsilon"
-        raise BudgetError(f"Spending on {new[0].what!r} would bring the total to {name} = {total:.4g}, above the budget of {budget}: "
-                          "add more noise, measure less, or open a ledger with a larger budget that goes on from this one: Ledger(Budget(…), entries=ledger.entries).")
+        raise BudgetError(
+            f"Spending on {new[0].what!r} would bring the total to {name} = "
+            f"{total:.4g}, above the budget of {budget}: "
+            "add more noise, measure less, or open a ledger with a larger budget that "
+            "goes on from this one: Ledger(Budget(…), entries=ledger.entries)."
+        )
     return both
+
 
 # %% ../nbs/01_privacy.ipynb #c093
 def _rho_left(ledger: Ledger) -> float:
     "zCDP that is left for widths chosen along the way."
     budget, used = ledger.budget, math.fsum(map(_rho, ledger.entries))
     if budget.rho is None and not ledger.adaptive:
-        raise BudgetError("This ledger is for widths planned beforehand and has no rho to give: open it with Ledger(budget, adaptive=True).")
-    delta = 0.0 if budget.rho else budget.delta - math.fsum(e.delta for e in ledger.entries)
+        raise BudgetError(
+            "This ledger is for widths planned beforehand and has no rho to give: open "
+            "it with Ledger(budget, adaptive=True)."
+        )
+    delta = (
+        0.0 if budget.rho else budget.delta - math.fsum(e.delta for e in ledger.entries)
+    )
     limit = budget.rho or (zcdp_rho(budget.epsilon, delta) if delta > 0 else 0.0)
     return max(0.0, limit * (1 - 1e-9) - used)
 
 
 def _filter_promise(ledger: Ledger) -> tuple[float, float]:
-    "What the filter's limit promises: epsilon, and the largest probability of a right guess."
+    """What the filter's limit promises: epsilon, and the largest probability of a right
+    guess."""
     budget = ledger.budget
     rho = budget.rho or zcdp_rho(budget.epsilon, budget.delta)
-    distance = min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho))) + (budget.delta or 0.0)
-    return budget.epsilon or zcdp_epsilon(rho, ledger.delta), 0.5 + 0.5 * min(1.0, distance)
+    distance = min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho))) + (
+        budget.delta or 0.0
+    )
+    return budget.epsilon or zcdp_epsilon(rho, ledger.delta), 0.5 + 0.5 * min(
+        1.0, distance
+    )
+
 
 # %% ../nbs/01_privacy.ipynb #c098
-_PEOPLE = {"replace": "one record is replaced by any other", "add-remove": "one record is added or removed"}
-_WONDERS = {"replace": "has to choose between two values of this one", "add-remove": "has to say whether this one is in the table at all"}
+_PEOPLE = {
+    "replace": "one record is replaced by any other",
+    "add-remove": "one record is added or removed",
+}
+_WONDERS = {
+    "replace": "has to choose between two values of this one",
+    "add-remove": "has to say whether this one is in the table at all",
+}
 _SEEDED = "seeded: for experiments, not for release"
 
 
 def _meaning(ledger: Ledger) -> str:
     "The promise in plain words."
-    epsilon, guess = _filter_promise(ledger) if ledger.adaptive else (ledger.epsilon, guess_rate(ledger.entries))
+    epsilon, guess = (
+        _filter_promise(ledger)
+        if ledger.adaptive
+        else (ledger.epsilon, guess_rate(ledger.entries))
+    )
     times = f" = {math.exp(epsilon):.3g}" if epsilon < 700 else ""
-    return (f"When {_PEOPLE[ledger.neighbors]}, no outcome becomes more than e^{epsilon:.3g}{times} times as likely, "
-            f"but for a probability of {ledger.delta:g}. Somebody who knows all other records and {_WONDERS[ledger.neighbors]} "
-            f"is right at most {guess:.1%} of the time; a coin is right half of the time.")
+    return (
+        f"When {_PEOPLE[ledger.neighbors]}, no outcome becomes more than "
+        f"e^{epsilon:.3g}{times} times as likely, "
+        f"but for a probability of {ledger.delta:g}. Somebody who knows all other "
+        f"records and {_WONDERS[ledger.neighbors]} "
+        f"is right at most {guess:.1%} of the time; a coin is right half of the time."
+    )
 
 
 def _of_delta(own: float, delta: float) -> str:
     "How much of delta a line takes, in words, or nothing."
     return f" and {own / delta:.1%} of delta" if own else ""
 
+
 # %% ../nbs/01_privacy.ipynb #c098n
 def _notes(entries: Iterable[Entry]) -> dict:
     "What entries say in brackets, each note once: words -> names of columns."
     notes: dict = {}
     for e in entries:
-        for part in filter(None, e.what.partition(" (")[2].removesuffix(")").split("; ")):
+        for part in filter(
+            None, e.what.partition(" (")[2].removesuffix(")").split("; ")
+        ):
             words, _, columns = part.partition(": ")
             notes.setdefault(words, {}).update(dict.fromkeys(columns.split(", ")))
     return notes
@@ -620,38 +1055,91 @@ def _ledger_text(ledger: Ledger) -> str:
     "The ledger as a few readable lines."
     name = "rho" if ledger.budget.rho else "epsilon"
     head = f"Ledger: {name} {ledger.spent:.4f} spent of a budget of {ledger.budget}"
-    head += f" (epsilon {ledger.epsilon:.4f} at delta = {ledger.delta:g})" if ledger.budget.rho else ""
-    head += f"; adaptive: a zCDP filter, rho {ledger.rho_left:.4g} left" if ledger.adaptive else ""
-    rows = [(f"{times} x {label}" if times > 1 else label, noise, f"{share:>6.1%} of the total" + _of_delta(own, ledger.delta))
-            for label, noise, times, share, own in _lines(ledger.entries)]
+    head += (
+        f" (epsilon {ledger.epsilon:.4f} at delta = {ledger.delta:g})"
+        if ledger.budget.rho
+        else ""
+    )
+    head += (
+        f"; adaptive: a zCDP filter, rho {ledger.rho_left:.4g} left"
+        if ledger.adaptive
+        else ""
+    )
+    rows = [
+        (
+            f"{times} x {label}" if times > 1 else label,
+            noise,
+            f"{share:>6.1%} of the total" + _of_delta(own, ledger.delta),
+        )
+        for label, noise, times, share, own in _lines(ledger.entries)
+    ]
     wide = [max((len(r[i]) for r in rows), default=0) for i in range(2)]
-    lines = [f"  {a:<{wide[0]}}  {b:<{wide[1]}}  {share}" for a, b, share in rows] or ["  nothing spent yet"]
-    notes = [f"  not covered: {words}: {', '.join(columns)}" for words, columns in _notes(ledger.entries).items()]
-    return "\n".join([head, *lines, *notes, *([f"  {_SEEDED}"] if ledger.seeded else [])])
+    lines = [f"  {a:<{wide[0]}}  {b:<{wide[1]}}  {share}" for a, b, share in rows] or [
+        "  nothing spent yet"
+    ]
+    notes = [
+        f"  not covered: {words}: {', '.join(columns)}"
+        for words, columns in _notes(ledger.entries).items()
+    ]
+    return "\n".join(
+        [head, *lines, *notes, *([f"  {_SEEDED}"] if ledger.seeded else [])]
+    )
+
 
 # %% ../nbs/01_privacy.ipynb #c103
 def _ledger_json(ledger: Ledger) -> str:
     "The ledger as JSON, complete and readable."
-    entries = [{k: v for k, v in asdict(e).items() if v is not None} for e in ledger.entries]
-    return json.dumps({
-        "format": "privpgd ledger 1", "budget": {k: v for k, v in asdict(ledger.budget).items() if v is not None},
-        "neighbors": ledger.neighbors, "seeded": ledger.seeded, "adaptive": ledger.adaptive, "note": _SEEDED if ledger.seeded else "drawn from the system's entropy",
-        "total": {"epsilon": ledger.epsilon, "delta": ledger.delta, "rho": ledger.rho if math.isfinite(ledger.rho) else None},
-        "meaning": ledger.meaning, "entries": entries}, indent=1, ensure_ascii=False)
+    entries = [
+        {k: v for k, v in asdict(e).items() if v is not None} for e in ledger.entries
+    ]
+    return json.dumps(
+        {
+            "format": "privpgd ledger 1",
+            "budget": {k: v for k, v in asdict(ledger.budget).items() if v is not None},
+            "neighbors": ledger.neighbors,
+            "seeded": ledger.seeded,
+            "adaptive": ledger.adaptive,
+            "note": _SEEDED if ledger.seeded else "drawn from the system's entropy",
+            "total": {
+                "epsilon": ledger.epsilon,
+                "delta": ledger.delta,
+                "rho": ledger.rho if math.isfinite(ledger.rho) else None,
+            },
+            "meaning": ledger.meaning,
+            "entries": entries,
+        },
+        indent=1,
+        ensure_ascii=False,
+    )
 
 
 def _ledger_from_json(text: str) -> Ledger:
     "A ledger from its JSON, with the total computed anew."
     try:
         data = json.loads(text)
-        entries = [Entry(**{**e, "columns": tuple(e["columns"])}) for e in data["entries"]]
-        ledger = Ledger(Budget(**data["budget"]), data["neighbors"], data["seeded"], entries, bool(data.get("adaptive", False)))
+        entries = [
+            Entry(**{**e, "columns": tuple(e["columns"])}) for e in data["entries"]
+        ]
+        ledger = Ledger(
+            Budget(**data["budget"]),
+            data["neighbors"],
+            data["seeded"],
+            entries,
+            bool(data.get("adaptive", False)),
+        )
         claimed = float(data["total"]["epsilon"])
     except (json.JSONDecodeError, KeyError, TypeError) as problem:
-        raise ValueError(f"This is not the JSON of a ledger ({problem}): write it with Ledger.to_json().") from None
+        raise ValueError(
+            f"This is not the JSON of a ledger ({problem}): write it with "
+            "Ledger.to_json()."
+        ) from None
     if not math.isclose(claimed, ledger.epsilon, rel_tol=0.01, abs_tol=1e-9):
-        raise ValueError(f"The file claims epsilon = {claimed:.4g} but its entries cost {ledger.epsilon:.4g}: it was changed after it was written.")
+        raise ValueError(
+            f"The file claims epsilon = {claimed:.4g} but its entries cost "
+            f"{ledger.epsilon:.4g}: it was changed after it was written."
+        )
     return ledger
+
 
 # %% ../nbs/01_privacy.ipynb #c105
 def plot_ledger(
@@ -661,9 +1149,29 @@ def plot_ledger(
     "Share of the total of each kind of entry, as bars."
     lines = _lines(ledger.entries)[::-1]
     mark = f"\n{_SEEDED}" if ledger.seeded else ""
-    ax = canvas(ax, 6.0, 0.8 + 0.4 * max(len(lines), 1), f"{ledger.epsilon:.3f} spent, in $\\epsilon$ at $\\delta$ = {ledger.delta:g}{mark}")
-    bars = ax.barh([f"{times} × {label}" if times > 1 else label for label, _, times, *_ in lines], [s for *_, s, _ in lines], color=BLUE, height=0.6)
-    ax.bar_label(bars, [f" {s:.1%}{_of_delta(own, ledger.delta)}, {noise}" for _, noise, _, s, own in lines], fontsize=7)
+    ax = canvas(
+        ax,
+        6.0,
+        0.8 + 0.4 * max(len(lines), 1),
+        (
+            f"{ledger.epsilon:.3f} spent, in $\\epsilon$ at $\\delta$ = "
+            f"{ledger.delta:g}{mark}"
+        ),
+    )
+    bars = ax.barh(
+        [f"{times} × {label}" if times > 1 else label for label, _, times, *_ in lines],
+        [s for *_, s, _ in lines],
+        color=BLUE,
+        height=0.6,
+    )
+    ax.bar_label(
+        bars,
+        [
+            f" {s:.1%}{_of_delta(own, ledger.delta)}, {noise}"
+            for _, noise, _, s, own in lines
+        ],
+        fontsize=7,
+    )
     ax.set(xlim=(0, 1.9), xticks=[0, 0.5, 1])
     ax.spines["bottom"].set_bounds(0, 1)
     ax.set_xlabel("share of the total", loc="left")

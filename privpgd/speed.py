@@ -4,13 +4,39 @@
 
 # %% ../nbs/13b_speed.ipynb #c003
 from __future__ import annotations
-import argparse, contextlib, itertools, json, os, platform, re, subprocess, sys, tempfile, time, warnings
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
 from pathlib import Path
 from typing import Any
+
 import numba
 import numpy as np
+import pandas as pd
 import torch
+
 import privpgd.particles as particles_module
+from privpgd.wasserstein import (
+    SliceGrid,
+    Workspace,
+    directions,
+    exact_gradient,
+    gradient,
+    quadrature,
+    quantile_table,
+    sort_gradient,
+)
+
 from .datasets import load_dataset
 from .embedding import Embedding
 from .marginals import measure
@@ -22,492 +48,1411 @@ from .projection import balance, project_fast, project_paper, quantize
 from .refinement import refine
 from .schema import Numeric, Schema
 from .synthesizer import PRESETS, PrivPGD, default_workload, generate
-from .wasserstein import SliceGrid, Workspace, directions, exact_gradient, gradient, quadrature, quantile_table, sort_gradient
 
 # %% auto #0
-__all__ = ['SCHEDULES', 'take_turns', 'use_threads', 'gradient_case', 'time_gradients', 'noisy_table', 'dense_table',
-           'time_projection', 'real_table', 'time_projections', 'paper_estimate', 'walk', 'end_to_end',
-           'in_new_process', 'time_start', 'simulate', 'growth_point', 'exponent', 'cloud_loss', 'timed_descent',
-           'default_curve', 'loss_curves', 'time_schedules', 'paper_schedule', 'machine', 'growth_plan', 'run_loss',
-           'parts', 'run', 'read_speed', 'main', 'ratios', 'growth_fits', 'checks', 'plot_growth', 'extend',
-           'plot_losses']
+__all__ = [
+    "SCHEDULES",
+    "take_turns",
+    "use_threads",
+    "gradient_case",
+    "time_gradients",
+    "noisy_table",
+    "dense_table",
+    "time_projection",
+    "real_table",
+    "time_projections",
+    "paper_estimate",
+    "walk",
+    "end_to_end",
+    "in_new_process",
+    "time_start",
+    "simulate",
+    "growth_point",
+    "exponent",
+    "cloud_loss",
+    "timed_descent",
+    "default_curve",
+    "loss_curves",
+    "time_schedules",
+    "paper_schedule",
+    "machine",
+    "growth_plan",
+    "run_loss",
+    "parts",
+    "run",
+    "read_speed",
+    "main",
+    "ratios",
+    "growth_fits",
+    "checks",
+    "plot_growth",
+    "extend",
+    "plot_losses",
+]
+
 
 # %% ../nbs/13b_speed.ipynb #c006
-def take_turns(candidates: dict, # name -> function without arguments
-               repeats: int = 7, # rounds that count
-               ) -> dict: # name -> seconds
-    "Least time of each candidate; they run in turns, each after one call that does not count."
+def take_turns(
+    candidates: dict,  # name -> function without arguments
+    repeats: int = 7,  # rounds that count
+) -> dict:  # name -> seconds
+    """Least time of each candidate; they run in turns, each after one call that does
+    not count."""
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(repeats):
         for name, run in candidates.items():
-            run(); began = time.perf_counter(); run(); seconds[name].append(time.perf_counter() - began)
+            run()
+            began = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - began)
     return {name: min(s) for name, s in seconds.items()}
 
+
 @contextlib.contextmanager
-def use_threads(n: int): # at most the number of cores
+def use_threads(n: int):  # at most the number of cores
     "The same number of threads for torch and for numba."
     settings: Any = numba.config
     before = torch.get_num_threads(), numba.get_num_threads()
-    torch.set_num_threads(n); numba.set_num_threads(min(n, settings.NUMBA_NUM_THREADS))
-    try: yield
-    finally: torch.set_num_threads(before[0]); numba.set_num_threads(before[1])
+    torch.set_num_threads(n)
+    numba.set_num_threads(min(n, settings.NUMBA_NUM_THREADS))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        numba.set_num_threads(before[1])
+
 
 # %% ../nbs/13b_speed.ipynb #c009
-def _cells(k: int) -> np.ndarray: # (k * k, 2)
+def _cells(k: int) -> np.ndarray:  # (k * k, 2)
     "Centres of the cells of a k by k table."
-    c = (np.arange(k) + .5) / k
+    c = (np.arange(k) + 0.5) / k
     return np.stack(np.meshgrid(c, c, indexing="ij"), -1).reshape(-1, 2)
 
-def gradient_case(m: int = 100_000, n_directions: int = 10, k: int = 32, seed: int = 0) -> dict: # name -> function that returns loss and gradient
-    "The four gradients of the same loss: the paper's formula in torch, the same compiled, and the two without a sort."
-    rng, points = np.random.default_rng(seed), _cells(k)
-    table, theta = rng.dirichlet(np.ones(k * k)), directions(n_directions, 2, rng, "even")
-    counts, z, work = quantize(table, m, rng), np.asfortranarray(rng.random((m, 2), dtype=np.float32)), Workspace()
-    quantiles, x, target = quantile_table(points, table, theta), torch.tensor(z), torch.tensor(np.repeat(points, counts, axis=0), dtype=torch.float32)
-    q = torch.tensor(quantiles)
-    return {"torch sort": lambda: sort_gradient(x, target, theta),
-            "torch histogram": lambda: gradient(x, q, theta, backend="torch"),
-            "numba sort": lambda: exact_gradient(z, points, counts, theta, work=work),
-            "numba histogram": lambda: gradient(z, quantiles, theta, backend="numba", work=work),
-            "quantile table": lambda: quantile_table(points, table, theta)}
 
-def time_gradients(m: int = 100_000, n_directions: int = 10, repeats: int = 7, threads: tuple = (1, 2)) -> list: # one record for each number of threads
+def gradient_case(
+    m: int = 100_000, n_directions: int = 10, k: int = 32, seed: int = 0
+) -> dict:  # name -> function that returns loss and gradient
+    """The four gradients of the same loss: the paper's formula in torch, the same
+    compiled, and the two without a sort."""
+    rng, points = np.random.default_rng(seed), _cells(k)
+    table, theta = (
+        rng.dirichlet(np.ones(k * k)),
+        directions(n_directions, 2, rng, "even"),
+    )
+    counts, z, work = (
+        quantize(table, m, rng),
+        np.asfortranarray(rng.random((m, 2), dtype=np.float32)),
+        Workspace(),
+    )
+    quantiles, x, target = (
+        quantile_table(points, table, theta),
+        torch.tensor(z),
+        torch.tensor(np.repeat(points, counts, axis=0), dtype=torch.float32),
+    )
+    q = torch.tensor(quantiles)
+    return {
+        "torch sort": lambda: sort_gradient(x, target, theta),
+        "torch histogram": lambda: gradient(x, q, theta, backend="torch"),
+        "numba sort": lambda: exact_gradient(z, points, counts, theta, work=work),
+        "numba histogram": lambda: gradient(
+            z, quantiles, theta, backend="numba", work=work
+        ),
+        "quantile table": lambda: quantile_table(points, table, theta),
+    }
+
+
+def time_gradients(
+    m: int = 100_000, n_directions: int = 10, repeats: int = 7, threads: tuple = (1, 2)
+) -> list:  # one record for each number of threads
     "Times of the gradients."
     case, out = gradient_case(m, n_directions), []
     for n in threads:
-        with use_threads(n): out.append(dict(part="gradient", particles=m, directions=n_directions, threads=n, repeats=repeats, seconds=take_turns(case, repeats)))
+        with use_threads(n):
+            out.append(
+                dict(
+                    part="gradient",
+                    particles=m,
+                    directions=n_directions,
+                    threads=n,
+                    repeats=repeats,
+                    seconds=take_turns(case, repeats),
+                )
+            )
     return out
 
+
 # %% ../nbs/13b_speed.ipynb #c013
-def noisy_table(k: int = 32, n: int = 50_000, sigma: float = 15., seed: int = 0) -> np.ndarray: # (k, k) shares, some negative
+def noisy_table(
+    k: int = 32, n: int = 50_000, sigma: float = 15.0, seed: int = 0
+) -> np.ndarray:  # (k, k) shares, some negative
     "A correlated table of n simulated rows with noise on its counts."
     rng = np.random.default_rng(seed)
-    x = rng.multivariate_normal([.45, .5], [[.03, .02], [.02, .03]], n)
-    a, b = np.clip(x, 0, .9999).T
+    x = rng.multivariate_normal([0.45, 0.5], [[0.03, 0.02], [0.02, 0.03]], n)
+    a, b = np.clip(x, 0, 0.9999).T
     counts = np.histogram2d(a, b, bins=k, range=[[0, 1], [0, 1]])[0]
     return (counts + rng.normal(0, sigma, (k, k))) / n
 
-def dense_table(k: int = 32, noise: float = .3, seed: int = 0) -> np.ndarray: # (k, k) shares, some negative
-    "Shares drawn at random, each with noise of `noise` times the mean share: few cells are negative, and they lie everywhere."
+
+def dense_table(
+    k: int = 32, noise: float = 0.3, seed: int = 0
+) -> np.ndarray:  # (k, k) shares, some negative
+    """Shares drawn at random, each with noise of `noise` times the mean share: few
+    cells are negative, and they lie everywhere."""
     rng = np.random.default_rng(seed)
-    return (rng.dirichlet(np.ones(k * k)) + rng.normal(0, noise / k**2, k**2)).reshape(k, k)
+    return (rng.dirichlet(np.ones(k * k)) + rng.normal(0, noise / k**2, k**2)).reshape(
+        k, k
+    )
+
 
 # %% ../nbs/13b_speed.ipynb #c013n
-def time_projection(signed=None, # table of noisy shares, square; `noisy_table()` if None
-                    name: str = "simulated", iterations: int = 1750, timed: int = 20, repeats: int = 5) -> list: # two records: the measure as it is, and balanced to sum 1
-    "Seconds and objective of the paper's projection in torch (scaled), of the same compiled, and of ours; one thread."
+def time_projection(
+    signed=None,  # table of noisy shares, square; `noisy_table()` if None
+    name: str = "simulated",
+    iterations: int = 1750,
+    timed: int = 20,
+    repeats: int = 5,
+) -> list:  # two records: the measure as it is, and balanced to sum 1
+    """Seconds and objective of the paper's projection in torch (scaled), of the same
+    compiled, and of ours; one thread."""
     signed, out = noisy_table() if signed is None else signed, []
     points, theta = _cells(len(signed)), quadrature(2, 720)
     fine = SliceGrid(points, np.concatenate([theta, -theta]))
     for balanced in (False, True):
         v = balance(signed) if balanced else signed
         with use_threads(1):
-            began = time.perf_counter(); paper = project_paper(v, points, iterations=iterations); compiled = time.perf_counter() - began
-            turns = take_turns({"torch": lambda: project_paper(v, points, iterations=timed, gradient="torch"), "ours": lambda: project_fast(v, points, balanced=balanced)}, repeats)
-        value = {who: fine.distance(w, v) for who, w in (("paper", paper), ("ours", project_fast(v, points, balanced=balanced)))}
-        out.append(dict(part="projection", table=name, balanced=balanced, cells=signed.size, iterations=iterations, timed=timed, threads=1,
-                        seconds={"torch": turns["torch"] * iterations / timed, "numba": compiled, "ours": turns["ours"]}, objective=value))
+            began = time.perf_counter()
+            paper = project_paper(v, points, iterations=iterations)
+            compiled = time.perf_counter() - began
+            turns = take_turns(
+                {
+                    "torch": lambda: project_paper(
+                        v, points, iterations=timed, gradient="torch"
+                    ),
+                    "ours": lambda: project_fast(v, points, balanced=balanced),
+                },
+                repeats,
+            )
+        value = {
+            who: fine.distance(w, v)
+            for who, w in (
+                ("paper", paper),
+                ("ours", project_fast(v, points, balanced=balanced)),
+            )
+        }
+        out.append(
+            dict(
+                part="projection",
+                table=name,
+                balanced=balanced,
+                cells=signed.size,
+                iterations=iterations,
+                timed=timed,
+                threads=1,
+                seconds={
+                    "torch": turns["torch"] * iterations / timed,
+                    "numba": compiled,
+                    "ours": turns["ours"],
+                },
+                objective=value,
+            )
+        )
     return out
 
-def real_table(dataset: str, epsilon: float = 2.5) -> tuple: # noisy shares, name
-    "The first 2-way marginal of a dataset with 32 x 32 cells, with the noise of all pairs."
-    data = load_dataset(dataset)
-    noisy, _ = measure(data.train, data.schema, 2, Budget(epsilon=epsilon, delta=1e-5), seed=0)
-    first = next(m for m in noisy if m.counts.shape == (32, 32))
-    return first.counts / first.total, f"{dataset}, ε = {epsilon:g}: {' × '.join(first.clique)}"
 
-def time_projections(datasets: tuple = ("adult", "diabetes130us", "acs_income_us"), epsilons: tuple = (2.5, .2), **options): # records
-    "Simulated tables (a hill, and dense ones with little noise) and one of each dataset and budget."
+def real_table(dataset: str, epsilon: float = 2.5) -> tuple:  # noisy shares, name
+    """The first 2-way marginal of a dataset with 32 x 32 cells, with the noise of all
+    pairs."""
+    data = load_dataset(dataset)
+    noisy, _ = measure(
+        data.train, data.schema, 2, Budget(epsilon=epsilon, delta=1e-5), seed=0
+    )
+    first = next(m for m in noisy if m.counts.shape == (32, 32))
+    return (
+        first.counts / first.total,
+        f"{dataset}, ε = {epsilon:g}: {' × '.join(first.clique)}",
+    )
+
+
+def time_projections(
+    datasets: tuple = ("adult", "diabetes130us", "acs_income_us"),
+    epsilons: tuple = (2.5, 0.2),
+    **options,
+):  # records
+    """Simulated tables (a hill, and dense ones with little noise) and one of each
+    dataset and budget."""
     yield from time_projection(**options)
-    for noise in (.3, .7): yield from time_projection(dense_table(noise=noise), f"simulated, dense, noise {noise:g}", **options)
-    for dataset, epsilon in itertools.product(datasets, epsilons): yield from time_projection(*real_table(dataset, epsilon), **options)
+    for noise in (0.3, 0.7):
+        yield from time_projection(
+            dense_table(noise=noise), f"simulated, dense, noise {noise:g}", **options
+        )
+    for dataset, epsilon in itertools.product(datasets, epsilons):
+        yield from time_projection(*real_table(dataset, epsilon), **options)
+
 
 # %% ../nbs/13b_speed.ipynb #c016
-def paper_estimate(tables: dict, # clique -> probability table
-                   schema: Schema, particles: int = 100_000, epochs: int = 1000, iterations: int = 1750, timed: int = 5, seed: int = 0) -> dict: # seconds
-    "Estimated time of the paper's code path from one gradient, and a few iterations of the projection, of every 2-way table."
-    embedding, rng, descent, projection = Embedding(schema, line=True), np.random.default_rng(seed), 0., 0.
-    z, place = torch.tensor(rng.random((particles, len(schema.names)), dtype=np.float32)), {n: j for j, n in enumerate(schema.names)}
+def paper_estimate(
+    tables: dict,  # clique -> probability table
+    schema: Schema,
+    particles: int = 100_000,
+    epochs: int = 1000,
+    iterations: int = 1750,
+    timed: int = 5,
+    seed: int = 0,
+) -> dict:  # seconds
+    """Estimated time of the paper's code path from one gradient, and a few iterations
+    of the projection, of every 2-way table."""
+    embedding, rng, descent, projection = (
+        Embedding(schema, line=True),
+        np.random.default_rng(seed),
+        0.0,
+        0.0,
+    )
+    z, place = (
+        torch.tensor(rng.random((particles, len(schema.names)), dtype=np.float32)),
+        {n: j for j, n in enumerate(schema.names)},
+    )
     for clique, table in tables.items():
-        if len(clique) != 2: continue
+        if len(clique) != 2:
+            continue
         points = embedding.points(clique)
-        target = torch.tensor(np.repeat(points, quantize(table, particles, rng).ravel(), axis=0), dtype=torch.float32)
+        target = torch.tensor(
+            np.repeat(points, quantize(table, particles, rng).ravel(), axis=0),
+            dtype=torch.float32,
+        )
         x, theta = z[:, [place[n] for n in clique]].contiguous(), directions(10, 2, rng)
-        if not descent: sort_gradient(x, target, theta); project_paper(table, points, iterations=timed, gradient="torch")     # the first time does not count
-        began = time.perf_counter(); sort_gradient(x, target, theta); descent += time.perf_counter() - began
-        began = time.perf_counter(); project_paper(table, points, iterations=timed, gradient="torch"); projection += time.perf_counter() - began
-    return dict(gradients=descent, descent=descent * epochs, projection=projection * iterations / timed, total=descent * epochs + projection * iterations / timed)
+        if not descent:
+            sort_gradient(x, target, theta)
+            project_paper(
+                table, points, iterations=timed, gradient="torch"
+            )  # the first time does not count
+        began = time.perf_counter()
+        sort_gradient(x, target, theta)
+        descent += time.perf_counter() - began
+        began = time.perf_counter()
+        project_paper(table, points, iterations=timed, gradient="torch")
+        projection += time.perf_counter() - began
+    return dict(
+        gradients=descent,
+        descent=descent * epochs,
+        projection=projection * iterations / timed,
+        total=descent * epochs + projection * iterations / timed,
+    )
+
 
 # %% ../nbs/13b_speed.ipynb #c019
-def walk(frame, schema: Schema, epsilon: float = 2.5, particles: int = 100_000, seed: int = 0) -> tuple: # synthetic table, tables, dict phase -> seconds
+def walk(
+    frame, schema: Schema, epsilon: float = 2.5, particles: int = 100_000, seed: int = 0
+) -> tuple:  # synthetic table, tables, dict phase -> seconds
     "The default, phase by phase."
     at = [time.perf_counter()]
-    noisy, _ = measure(frame, schema, default_workload(schema), Budget(epsilon=epsilon, delta=1e-5), seed=seed); at.append(time.perf_counter())
-    made = generate(noisy, schema.with_dtypes(frame), n_particles=particles, seed=seed, verbose=False); at.append(time.perf_counter())
-    synth = schema.with_dtypes(frame).decode(made.codes, seed=seed); at.append(time.perf_counter())
-    refinement = made.history[-1]["seconds"] if made.history else 0.
-    phases = dict(measure=at[1] - at[0], tables=at[2] - at[1] - refinement, refine=refinement, decode=at[3] - at[2], total=at[3] - at[0])
+    noisy, _ = measure(
+        frame,
+        schema,
+        default_workload(schema),
+        Budget(epsilon=epsilon, delta=1e-5),
+        seed=seed,
+    )
+    at.append(time.perf_counter())
+    made = generate(
+        noisy,
+        schema.with_dtypes(frame),
+        n_particles=particles,
+        seed=seed,
+        verbose=False,
+    )
+    at.append(time.perf_counter())
+    synth = schema.with_dtypes(frame).decode(made.codes, seed=seed)
+    at.append(time.perf_counter())
+    refinement = made.history[-1]["seconds"] if made.history else 0.0
+    phases = dict(
+        measure=at[1] - at[0],
+        tables=at[2] - at[1] - refinement,
+        refine=refinement,
+        decode=at[3] - at[2],
+        total=at[3] - at[0],
+    )
     return synth, made, phases
+
 
 def _peak_mb() -> float:
     "Largest resident memory of this process, in MiB."
-    with contextlib.suppress(OSError): return int(re.findall(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[0]) / 1024
+    with contextlib.suppress(OSError):
+        return (
+            int(re.findall(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[0])
+            / 1024
+        )
     import resource
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
-def end_to_end(dataset: str, epsilon: float = 2.5, particles: int = 100_000, seed: int = 0, score: bool = True, estimate: bool = False, launched: float | None = None) -> dict: # the record
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        2**20 if sys.platform == "darwin" else 2**10
+    )
+
+
+def end_to_end(
+    dataset: str,
+    epsilon: float = 2.5,
+    particles: int = 100_000,
+    seed: int = 0,
+    score: bool = True,
+    estimate: bool = False,
+    launched: float | None = None,
+) -> dict:  # the record
     "One dataset, from data frame to synthetic data frame, with its errors."
     data = load_dataset(dataset)
     synth, made, phases = walk(data.train, data.schema, epsilon, particles, seed)
-    out = dict(part="end to end", dataset=dataset, rows=len(data.train), columns=len(data.schema.names), marginals=sum(len(c) == 2 for c in made.tables),
-               epsilon=epsilon, particles=particles, seconds=phases, peak_mb=_peak_mb(), since_launch=None if launched is None else time.time() - launched)
-    if score: out |= {k: v for k, v in evaluate(data.train, synth, data.schema, seed=seed).set_index("metric")["value"].items() if k in ("sw1", "l1", "covariance", "counting")}
+    out = dict(
+        part="end to end",
+        dataset=dataset,
+        rows=len(data.train),
+        columns=len(data.schema.names),
+        marginals=sum(len(c) == 2 for c in made.tables),
+        epsilon=epsilon,
+        particles=particles,
+        seconds=phases,
+        peak_mb=_peak_mb(),
+        since_launch=None if launched is None else time.time() - launched,
+    )
+    if score:
+        out |= {
+            k: v
+            for k, v in evaluate(data.train, synth, data.schema, seed=seed)
+            .set_index("metric")["value"]
+            .items()
+            if k in ("sw1", "l1", "covariance", "counting")
+        }
     if estimate:
-        with use_threads(os.cpu_count() or 1): out["paper"] = paper_estimate(made.tables, data.schema, particles)
+        with use_threads(os.cpu_count() or 1):
+            out["paper"] = paper_estimate(made.tables, data.schema, particles)
     return out
 
+
 # %% ../nbs/13b_speed.ipynb #c020
-def in_new_process(function: str, # name of a function of this module that returns a record
-                   threads: int | None = None, # threads of the compiled kernels; all cores if None
-                   blas: int = 1, # threads of numpy's matrix products
-                   cache: str | None = None, # folder for compiled code; the usual one if None
-                   **arguments) -> dict: # its record
+def in_new_process(
+    function: str,  # name of a function of this module that returns a record
+    threads: int | None = None,  # threads of the compiled kernels; all cores if None
+    blas: int = 1,  # threads of numpy's matrix products
+    cache: str | None = None,  # folder for compiled code; the usual one if None
+    **arguments,
+) -> dict:  # its record
     "Call a function in a fresh interpreter."
-    if not callable(globals().get(function)): raise ValueError(f"There is no function named {function!r} in privpgd.speed to call in a new process.")
+    if not callable(globals().get(function)):
+        raise ValueError(
+            f"There is no function named {function!r} in privpgd.speed to call in a "
+            "new process."
+        )
     threads = threads or os.cpu_count()
-    environment = {**os.environ, "OMP_NUM_THREADS": str(blas), "OPENBLAS_NUM_THREADS": str(blas), "NUMBA_NUM_THREADS": str(threads), **({"NUMBA_CACHE_DIR": cache} if cache else {})}
-    order = [sys.executable, "-W", "ignore", "-m", "privpgd.speed", "--call", function, json.dumps(arguments)]
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": str(blas),
+        "OPENBLAS_NUM_THREADS": str(blas),
+        "NUMBA_NUM_THREADS": str(threads),
+        **({"NUMBA_CACHE_DIR": cache} if cache else {}),
+    }
+    order = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "privpgd.speed",
+        "--call",
+        function,
+        json.dumps(arguments),
+    ]
     done = subprocess.run(order, capture_output=True, text=True, env=environment)
-    if done.returncode: raise RuntimeError(f"{function} failed in its own process: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else done.returncode}")
+    if done.returncode:
+        raise RuntimeError(
+            f"{function} failed in its own process: "
+            f"{done.stderr.strip().splitlines()[-1] if done.stderr.strip() else done.returncode}"
+        )
     return json.loads(done.stdout.splitlines()[-1]) | dict(threads=threads, blas=blas)
 
-def time_start(dataset: str, particles: int = 100_000) -> list: # two records
-    "The same run in a first process, which compiles, and in a second one, which finds the compiled code."
+
+def time_start(dataset: str, particles: int = 100_000) -> list:  # two records
+    """The same run in a first process, which compiles, and in a second one, which finds
+    the compiled code."""
     with tempfile.TemporaryDirectory() as cache:
-        runs = [in_new_process("end_to_end", cache=cache, dataset=dataset, particles=particles, score=False, launched=time.time()) for _ in range(2)]
-    return [{**run, "part": "start", "process": name} for name, run in zip(("first", "second"), runs)]
+        runs = [
+            in_new_process(
+                "end_to_end",
+                cache=cache,
+                dataset=dataset,
+                particles=particles,
+                score=False,
+                launched=time.time(),
+            )
+            for _ in range(2)
+        ]
+    return [
+        {**run, "part": "start", "process": name}
+        for name, run in zip(("first", "second"), runs)
+    ]
+
 
 # %% ../nbs/13b_speed.ipynb #c023
-def simulate(n: int, d: int, levels: int = 32, seed: int = 0) -> tuple: # data frame of float32, Schema
+def simulate(
+    n: int, d: int, levels: int = 32, seed: int = 0
+) -> tuple:  # data frame of float32, Schema
     "n rows of d correlated columns in the unit interval."
-    import pandas as pd
+
     rng, names = np.random.default_rng(seed), [f"x{j}" for j in range(d)]
     hidden, columns = rng.standard_normal((n, 2), dtype=np.float32), {}
     for name in names:
-        x = hidden @ rng.normal(0, .12, 2).astype(np.float32) + rng.normal(.5, .1) + .1 * rng.standard_normal(n, dtype=np.float32)
+        x = (
+            hidden @ rng.normal(0, 0.12, 2).astype(np.float32)
+            + rng.normal(0.5, 0.1)
+            + 0.1 * rng.standard_normal(n, dtype=np.float32)
+        )
         columns[name] = np.clip(x, 0, 1)
-    return pd.DataFrame(columns, copy=False), Schema([Numeric(name, 0, 1, bins=levels) for name in names])
+    return pd.DataFrame(columns, copy=False), Schema(
+        [Numeric(name, 0, 1, bins=levels) for name in names]
+    )
 
-def growth_point(rows: int = 100_000, columns: int = 10, particles: int = 100_000, levels: int = 32, epochs: int = 2) -> dict: # the record
-    "Phases and peak memory of the default, and the time of one epoch of descent, on a simulated table."
+
+def growth_point(
+    rows: int = 100_000,
+    columns: int = 10,
+    particles: int = 100_000,
+    levels: int = 32,
+    epochs: int = 2,
+) -> dict:  # the record
+    """Phases and peak memory of the default, and the time of one epoch of descent, on a
+    simulated table."""
     frame, schema = simulate(rows, columns, levels)
     synth, made, phases = walk(frame, schema, particles=particles)
     peak = _peak_mb()
     history: list[dict] = []
     if epochs:
         pairs = {c: t for c, t in made.tables.items() if len(c) == 2}
-        descend(pairs, schema, particles, epochs=epochs + 1, start=made.particles, gradient="histogram", optimizer="transport", seed=0, verbose=False, history=history)
+        descend(
+            pairs,
+            schema,
+            particles,
+            epochs=epochs + 1,
+            start=made.particles,
+            gradient="histogram",
+            optimizer="transport",
+            seed=0,
+            verbose=False,
+            history=history,
+        )
         phases["epoch"] = (history[-1]["seconds"] - history[0]["seconds"]) / epochs
-    return dict(part="growth", rows=rows, columns=columns, marginals=columns * (columns - 1) // 2, particles=particles, levels=levels, seconds=phases,
-                peak_mb=peak, peak_mb_descent=_peak_mb() if epochs else None)
+    return dict(
+        part="growth",
+        rows=rows,
+        columns=columns,
+        marginals=columns * (columns - 1) // 2,
+        particles=particles,
+        levels=levels,
+        seconds=phases,
+        peak_mb=peak,
+        peak_mb_descent=_peak_mb() if epochs else None,
+    )
+
 
 def exponent(x, y) -> float:
     "Slope of log y over log x by least squares."
-    return float(np.polyfit(np.log(np.asarray(x, float)), np.log(np.asarray(y, float)), 1)[0])
+    return float(
+        np.polyfit(np.log(np.asarray(x, float)), np.log(np.asarray(y, float)), 1)[0]
+    )
+
 
 # %% ../nbs/13b_speed.ipynb #c026
-def cloud_loss(particles: np.ndarray, # (m, D)
-               tables: dict, schema: Schema, embedding: Embedding, n_directions: int = 6) -> float:
-    "Mean over the tables of the squared sliced 2-Wasserstein distance between particles and table, on fixed directions."
+def cloud_loss(
+    particles: np.ndarray,  # (m, D)
+    tables: dict,
+    schema: Schema,
+    embedding: Embedding,
+    n_directions: int = 6,
+) -> float:
+    """Mean over the tables of the squared sliced 2-Wasserstein distance between
+    particles and table, on fixed directions."""
     out, z = [], np.asarray(particles, np.float32)
     for clique, table in tables.items():
         points = embedding.points(clique)
-        theta = directions(n_directions, points.shape[1], 7, "even") if points.shape[1] > 1 else np.ones((1, 1))
-        places = np.sort(theta.astype(np.float32) @ z[:, embedding.slice(clique)].T, axis=1)
-        out.append(((places - quantile_table(points, table, theta, size=len(z)))**2).mean())
+        theta = (
+            directions(n_directions, points.shape[1], 7, "even")
+            if points.shape[1] > 1
+            else np.ones((1, 1))
+        )
+        places = np.sort(
+            theta.astype(np.float32) @ z[:, embedding.slice(clique)].T, axis=1
+        )
+        out.append(
+            ((places - quantile_table(points, table, theta, size=len(z))) ** 2).mean()
+        )
     return float(np.mean(out))
+
 
 def _marks(last: int) -> set:
     "Epochs at which a run is judged: all at first, then ever fewer."
-    return {int(round(e)) for e in 1.4 ** np.arange(0, 60)} & set(range(last + 1)) | {last}
+    return {int(round(e)) for e in 1.4 ** np.arange(0, 60)} & set(range(last + 1)) | {
+        last
+    }
 
-def timed_descent(tables: dict, schema: Schema, particles: int, limit: float = np.inf, below: float = -np.inf, epochs: int = 1000, **options) -> list: # (epoch, seconds, loss)
-    "A descent that is judged from time to time; it stops after `limit` seconds or when its loss is `below` a number."
-    embedding, marks, curve, lost = options.get("embedding") or Embedding(schema), _marks(epochs), [], [0.]
+
+def timed_descent(
+    tables: dict,
+    schema: Schema,
+    particles: int,
+    limit: float = np.inf,
+    below: float = -np.inf,
+    epochs: int = 1000,
+    **options,
+) -> list:  # (epoch, seconds, loss)
+    """A descent that is judged from time to time; it stops after `limit` seconds or
+    when its loss is `below` a number."""
+    embedding, marks, curve, lost = (
+        options.get("embedding") or Embedding(schema),
+        _marks(epochs),
+        [],
+        [0.0],
+    )
     began = time.perf_counter()
+
     def look(epoch, z):
         now = time.perf_counter() - began - lost[0]
-        if epoch in marks or now > limit: curve.append((epoch, now, cloud_loss(z, tables, schema, embedding)))
+        if epoch in marks or now > limit:
+            curve.append((epoch, now, cloud_loss(z, tables, schema, embedding)))
         lost[0] = time.perf_counter() - began - now
         return now > limit or (len(curve) > 0 and curve[-1][2] <= below)
-    descend(tables, schema, particles, epochs=epochs, seed=0, verbose=False, callback=look, **{"device": "cpu"} | options)
+
+    descend(
+        tables,
+        schema,
+        particles,
+        epochs=epochs,
+        seed=0,
+        verbose=False,
+        callback=look,
+        **{"device": "cpu"} | options,
+    )
     return curve
 
+
 # %% ../nbs/13b_speed.ipynb #c027
-def default_curve(noisy: list, schema: Schema, particles: int) -> tuple: # tables, first particles, [(sweep, seconds, loss)]
-    "The default: its clock starts with the mixture, its loss is judged for the draws and after each sweep of the refinement."
+def default_curve(
+    noisy: list, schema: Schema, particles: int
+) -> tuple:  # tables, first particles, [(sweep, seconds, loss)]
+    """The default: its clock starts with the mixture, its loss is judged for the draws
+    and after each sweep of the refinement."""
     embedding, began = Embedding(schema), time.perf_counter()
     mixture = fit_mixture(noisy, schema, seed=0)
-    tables, codes = mixture_tables(mixture, noisy, schema), mixture.draw(particles, seed=0, independent=0.5)
+    tables, codes = (
+        mixture_tables(mixture, noisy, schema),
+        mixture.draw(particles, seed=0, independent=0.5),
+    )
     made, curve = time.perf_counter() - began, []
-    how, took = PRESETS["default"].refinement or {}, 0.
-    for s in range(how["warm"] + how["sweeps"] + 1):                  # once more from the start for every length, so that judging the loss costs no time
-        began = time.perf_counter(); new = refine(codes, tables, schema, **{**how, "warm": min(s, how["warm"]), "sweeps": max(s - how["warm"], 0)}, seed=0) if s else codes
-        took = time.perf_counter() - began if s else 0.
-        curve.append((s, made + took, cloud_loss(embedding.embed(new), tables, schema, embedding)))
+    how, took = PRESETS["default"].refinement or {}, 0.0
+    for s in range(
+        how["warm"] + how["sweeps"] + 1
+        # # once more from the start for every length, so that judging the loss costs no
+        # time
+    ):
+        began = time.perf_counter()
+        new = (
+            refine(
+                codes,
+                tables,
+                schema,
+                **{
+                    **how,
+                    "warm": min(s, how["warm"]),
+                    "sweeps": max(s - how["warm"], 0),
+                },
+                seed=0,
+            )
+            if s
+            else codes
+        )
+        took = time.perf_counter() - began if s else 0.0
+        curve.append(
+            (
+                s,
+                made + took,
+                cloud_loss(embedding.embed(new), tables, schema, embedding),
+            )
+        )
     return tables, embedding.embed(codes), curve
 
-def loss_curves(dataset: str, particles: int = 100_000, epochs: int = 1000, torch_limit: float = 20., epsilon: float = 2.5) -> tuple: # record, tables, draws
-    "Loss against time of the paper's code path, of its schedule compiled, of short descents, and of the default."
+
+def loss_curves(
+    dataset: str,
+    particles: int = 100_000,
+    epochs: int = 1000,
+    torch_limit: float = 20.0,
+    epsilon: float = 2.5,
+) -> tuple:  # record, tables, draws
+    """Loss against time of the paper's code path, of its schedule compiled, of short
+    descents, and of the default."""
     data, pairs, curves = load_dataset(dataset), {}, {}
-    noisy, _ = measure(data.train, data.schema, default_workload(data.schema), Budget(epsilon=epsilon, delta=1e-5), seed=0)
+    noisy, _ = measure(
+        data.train,
+        data.schema,
+        default_workload(data.schema),
+        Budget(epsilon=epsilon, delta=1e-5),
+        seed=0,
+    )
     tables, draws, curves["default"] = default_curve(noisy, data.schema, particles)
     pairs = {c: t for c, t in tables.items() if len(c) == 2}
-    curves["paper's code path"] = timed_descent(pairs, data.schema, particles, torch_limit, epochs=epochs, device="torch", gradient="exact")
-    curves["paper's schedule, compiled"] = timed_descent(pairs, data.schema, particles, epochs=epochs, gradient="exact")
-    curves["histogram and transport"] = timed_descent(pairs, data.schema, particles, epochs=min(epochs, 100), gradient="histogram", optimizer="transport")
-    return dict(part="loss", dataset=dataset, particles=particles, marginals=len(pairs), epochs=epochs, epsilon=epsilon, curves=curves), data.schema, pairs, draws
+    curves["paper's code path"] = timed_descent(
+        pairs,
+        data.schema,
+        particles,
+        torch_limit,
+        epochs=epochs,
+        device="torch",
+        gradient="exact",
+    )
+    curves["paper's schedule, compiled"] = timed_descent(
+        pairs, data.schema, particles, epochs=epochs, gradient="exact"
+    )
+    curves["histogram and transport"] = timed_descent(
+        pairs,
+        data.schema,
+        particles,
+        epochs=min(epochs, 100),
+        gradient="histogram",
+        optimizer="transport",
+    )
+    return (
+        dict(
+            part="loss",
+            dataset=dataset,
+            particles=particles,
+            marginals=len(pairs),
+            epochs=epochs,
+            epsilon=epsilon,
+            curves=curves,
+        ),
+        data.schema,
+        pairs,
+        draws,
+    )
+
 
 # %% ../nbs/13b_speed.ipynb #c031
-SCHEDULES = [dict(start="uniform", quantiles=2048, optimizer="transport", batch_size=5, lr=1.5), dict(start="uniform", quantiles=8192, optimizer="transport", batch_size=5, lr=1.5),
-             dict(start="uniform", quantiles=8192, optimizer="transport", batch_size=1, lr=1.), dict(start="uniform", quantiles=8192, optimizer="transport", batch_size=10_000, lr=1.5),
-             dict(start="uniform", quantiles=8192, optimizer="sparse-adam", batch_size=5, lr=.1, decay=.75, step=5),
-             dict(start="draws", quantiles=2048, optimizer="transport", batch_size=5, lr=1.5), dict(start="draws", quantiles=8192, optimizer="transport", batch_size=5, lr=1.5),
-             dict(start="draws", quantiles=8192, optimizer="transport", batch_size=5, lr=1.), dict(start="draws", quantiles=8192, optimizer="transport", batch_size=1, lr=.5),
-             dict(start="draws", quantiles=8192, optimizer="transport", batch_size=5, lr=1.5, decay=.7, step=10)]
+SCHEDULES = [
+    dict(start="uniform", quantiles=2048, optimizer="transport", batch_size=5, lr=1.5),
+    dict(start="uniform", quantiles=8192, optimizer="transport", batch_size=5, lr=1.5),
+    dict(start="uniform", quantiles=8192, optimizer="transport", batch_size=1, lr=1.0),
+    dict(
+        start="uniform",
+        quantiles=8192,
+        optimizer="transport",
+        batch_size=10_000,
+        lr=1.5,
+    ),
+    dict(
+        start="uniform",
+        quantiles=8192,
+        optimizer="sparse-adam",
+        batch_size=5,
+        lr=0.1,
+        decay=0.75,
+        step=5,
+    ),
+    dict(start="draws", quantiles=2048, optimizer="transport", batch_size=5, lr=1.5),
+    dict(start="draws", quantiles=8192, optimizer="transport", batch_size=5, lr=1.5),
+    dict(start="draws", quantiles=8192, optimizer="transport", batch_size=5, lr=1.0),
+    dict(start="draws", quantiles=8192, optimizer="transport", batch_size=1, lr=0.5),
+    dict(
+        start="draws",
+        quantiles=8192,
+        optimizer="transport",
+        batch_size=5,
+        lr=1.5,
+        decay=0.7,
+        step=10,
+    ),
+]
+
 
 @contextlib.contextmanager
 def _quantiles(size: int):
     "Quantile tables of `size` entries in the histogram descent, whatever their number."
     before = particles_module._bank_size
-    particles_module._bank_size = lambda n_tables, n_directions, limit=0: (4 if n_tables < 100 else 1, size)
-    try: yield
-    finally: particles_module._bank_size = before
+    particles_module._bank_size = lambda n_tables, n_directions, limit=0: (
+        4 if n_tables < 100 else 1,
+        size,
+    )
+    try:
+        yield
+    finally:
+        particles_module._bank_size = before
 
-def time_schedules(dataset: str, schema: Schema, tables: dict, draws: np.ndarray, goal: float, particles: int, epochs: int = 100, limit: float = 15., schedules: list | None = None) -> list:
+
+def time_schedules(
+    dataset: str,
+    schema: Schema,
+    tables: dict,
+    draws: np.ndarray,
+    goal: float,
+    particles: int,
+    epochs: int = 100,
+    limit: float = 15.0,
+    schedules: list | None = None,
+) -> list:
     "For every schedule: epochs and seconds until its loss is below the goal."
     out = []
     chosen: list[dict] = schedules or SCHEDULES
     for setting in chosen:
-        options = {k: v for k, v in setting.items() if k != "quantiles"} | ({"start": draws} if setting["start"] == "draws" else {})
-        with _quantiles(setting["quantiles"]): curve = timed_descent(tables, schema, particles, limit, goal, epochs, gradient="histogram", **options)
+        options = {k: v for k, v in setting.items() if k != "quantiles"} | (
+            {"start": draws} if setting["start"] == "draws" else {}
+        )
+        with _quantiles(setting["quantiles"]):
+            curve = timed_descent(
+                tables,
+                schema,
+                particles,
+                limit,
+                goal,
+                epochs,
+                gradient="histogram",
+                **options,
+            )
         epoch, seconds, loss = curve[-1]
-        out.append(dict(part="schedule", dataset=dataset, particles=particles, marginals=len(tables), setting=setting, goal=goal, reached=loss <= goal, epochs=epoch, seconds=seconds,
-                        loss=loss, best=min(c[2] for c in curve), curve=curve))
+        out.append(
+            dict(
+                part="schedule",
+                dataset=dataset,
+                particles=particles,
+                marginals=len(tables),
+                setting=setting,
+                goal=goal,
+                reached=loss <= goal,
+                epochs=epoch,
+                seconds=seconds,
+                loss=loss,
+                best=min(c[2] for c in curve),
+                curve=curve,
+            )
+        )
     return out
 
+
 # %% ../nbs/13b_speed.ipynb #c034
-def paper_schedule(dataset: str, epsilon: float = 2.5, particles: int = 100_000, epochs: int | None = None) -> dict: # the record
-    "Errors of `preset=\"paper\"`, with the losses of every tenth epoch."
+def paper_schedule(
+    dataset: str,
+    epsilon: float = 2.5,
+    particles: int = 100_000,
+    epochs: int | None = None,
+) -> dict:  # the record
+    'Errors of `preset="paper"`, with the losses of every tenth epoch.'
     data, began, used = load_dataset(dataset), time.perf_counter(), time.process_time()
-    model = PrivPGD(epsilon, 1e-5, preset="paper", n_particles=particles, epochs=epochs, seed=0, verbose=False).fit(data.train, data.schema)
+    model = PrivPGD(
+        epsilon,
+        1e-5,
+        preset="paper",
+        n_particles=particles,
+        epochs=epochs,
+        seed=0,
+        verbose=False,
+    ).fit(data.train, data.schema)
     synth = model.sample()
     seconds, processor = time.perf_counter() - began, time.process_time() - used
-    errors = evaluate(data.train, synth, data.schema, seed=0).set_index("metric")["value"]
-    return dict(part="paper", dataset=dataset, epsilon=epsilon, particles=particles, marginals=len(model.tables_), seconds=seconds, processor_seconds=processor,
-                **{k: float(errors[k]) for k in ("sw1", "l1", "covariance", "counting")}, history=[(h["epoch"], h["loss"]) for h in model.history_[::10]])
+    errors = evaluate(data.train, synth, data.schema, seed=0).set_index("metric")[
+        "value"
+    ]
+    return dict(
+        part="paper",
+        dataset=dataset,
+        epsilon=epsilon,
+        particles=particles,
+        marginals=len(model.tables_),
+        seconds=seconds,
+        processor_seconds=processor,
+        **{k: float(errors[k]) for k in ("sw1", "l1", "covariance", "counting")},
+        history=[(h["epoch"], h["loss"]) for h in model.history_[::10]],
+    )
+
 
 # %% ../nbs/13b_speed.ipynb #c037
-def machine() -> dict: # the record
+def machine() -> dict:  # the record
     "What the run ran on."
     model = ""
-    with contextlib.suppress(OSError, IndexError): model = re.findall(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())[0]
-    from privpgd.experiments import versions           # not above: every measured process would pay for its import
-    used = {name: versions()[name] for name in ("python", "torch", "numpy", "numba", "source")}
-    return dict(part="machine", processor=model or platform.machine(), cores=os.cpu_count(), system=platform.system(), **used,
-                load=[round(v, 1) for v in os.getloadavg()] if hasattr(os, "getloadavg") else None, date=time.strftime("%Y-%m-%d"))
+    with contextlib.suppress(OSError, IndexError):
+        model = re.findall(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())[
+            0
+        ]
+    from privpgd.experiments import (
+        versions,
+    )  # not above: every measured process would pay for its import
 
-def growth_plan(quick: bool = False) -> list: # arguments of `growth_point`, with the axis
+    used = {
+        name: versions()[name]
+        for name in ("python", "torch", "numpy", "numba", "source")
+    }
+    return dict(
+        part="machine",
+        processor=model or platform.machine(),
+        cores=os.cpu_count(),
+        system=platform.system(),
+        **used,
+        load=[round(v, 1) for v in os.getloadavg()]
+        if hasattr(os, "getloadavg")
+        else None,
+        date=time.strftime("%Y-%m-%d"),
+    )
+
+
+def growth_plan(
+    quick: bool = False,
+) -> list:  # arguments of `growth_point`, with the axis
     "Which simulated tables are measured: m, then d, then n."
     most = 3 if quick else None
-    return ([dict(axis="particles", particles=m) for m in (10_000, 100_000, 1_000_000)[:most and 2]] + [dict(axis="marginals", columns=d) for d in (5, 10, 20, 40)[:most and 2]]
-            + [dict(axis="rows", rows=n, epochs=0) for n in (10_000, 100_000, 1_000_000, 10_000_000)[:most]])
+    return (
+        [
+            dict(axis="particles", particles=m)
+            for m in (10_000, 100_000, 1_000_000)[: most and 2]
+        ]
+        + [dict(axis="marginals", columns=d) for d in (5, 10, 20, 40)[: most and 2]]
+        + [
+            dict(axis="rows", rows=n, epochs=0)
+            for n in (10_000, 100_000, 1_000_000, 10_000_000)[:most]
+        ]
+    )
+
 
 def run_loss(datasets: tuple, particles: int = 100_000, epochs: int = 1000, **limits):
     "Curves, then schedules against the goal that the curves give, for each dataset."
     for name in datasets:
         record, schema, tables, draws = loss_curves(name, particles, epochs, **limits)
         yield record
-        yield from time_schedules(name, schema, tables, draws, record["curves"]["paper's schedule, compiled"][-1][2], particles)
+        yield from time_schedules(
+            name,
+            schema,
+            tables,
+            draws,
+            record["curves"]["paper's schedule, compiled"][-1][2],
+            particles,
+        )
+
 
 # %% ../nbs/13b_speed.ipynb #c038
-def parts(datasets: tuple = ("diabetes130us", "acs_income_us"), # tables for the walk, the losses and the paper's schedule
-          quick: bool = False, # small sizes, only to see that everything works
-          ) -> dict: # name -> function that gives records
+def parts(
+    datasets: tuple = (
+        "diabetes130us",
+        "acs_income_us",
+    ),  # tables for the walk, the losses and the paper's schedule
+    quick: bool = False,  # small sizes, only to see that everything works
+) -> dict:  # name -> function that gives records
     "The measurements by name."
     m, epochs = (5000, 20) if quick else (100_000, 1000)
     short = dict(iterations=100, timed=5, repeats=2) if quick else {}
-    grow = lambda axis, **sizes: in_new_process("growth_point", **sizes) | dict(axis=axis)
-    return {"gradient": time_gradients,
-            "projection": lambda: time_projections(datasets[:1] if quick else ("adult", *datasets), (2.5,) if quick else (2.5, .2), **short),
-            "end": lambda: itertools.chain((in_new_process("end_to_end", dataset=name, particles=m, estimate=True) for name in datasets),
-                                           (in_new_process("end_to_end", blas=2, dataset=name, particles=m, score=False) for name in datasets[:1])),
-            "start": lambda: itertools.chain.from_iterable(time_start(name, m) for name in datasets),
-            "growth": lambda: (grow(**plan) for plan in growth_plan(quick)),
-            "loss": lambda: run_loss(datasets, m, epochs, **(dict(torch_limit=2.) if quick else {})),
-            "million": lambda: (grow("million", **size, epochs=1) | dict(part="million") for size in [dict(columns=8, particles=10_000) if quick else dict(columns=40, particles=1_000_000)]),
-            "paper": lambda: (paper_schedule(name, particles=m, epochs=epochs) for name in datasets)}
 
-def run(names: list, # parts
-        out=None,    # file to append to, or None
-        what: dict | None = None) -> list: # records
+    def grow(axis, **sizes):
+        return in_new_process("growth_point", **sizes) | dict(axis=axis)
+
+    return {
+        "gradient": time_gradients,
+        "projection": lambda: time_projections(
+            datasets[:1] if quick else ("adult", *datasets),
+            (2.5,) if quick else (2.5, 0.2),
+            **short,
+        ),
+        "end": lambda: itertools.chain(
+            (
+                in_new_process("end_to_end", dataset=name, particles=m, estimate=True)
+                for name in datasets
+            ),
+            (
+                in_new_process(
+                    "end_to_end", blas=2, dataset=name, particles=m, score=False
+                )
+                for name in datasets[:1]
+            ),
+        ),
+        "start": lambda: itertools.chain.from_iterable(
+            time_start(name, m) for name in datasets
+        ),
+        "growth": lambda: (grow(**plan) for plan in growth_plan(quick)),
+        "loss": lambda: run_loss(
+            datasets, m, epochs, **(dict(torch_limit=2.0) if quick else {})
+        ),
+        "million": lambda: (
+            grow("million", **size, epochs=1) | dict(part="million")
+            for size in [
+                dict(columns=8, particles=10_000)
+                if quick
+                else dict(columns=40, particles=1_000_000)
+            ]
+        ),
+        "paper": lambda: (
+            paper_schedule(name, particles=m, epochs=epochs) for name in datasets
+        ),
+    }
+
+
+def run(
+    names: list,  # parts
+    out=None,  # file to append to, or None
+    what: dict | None = None,
+) -> list:  # records
     "Run parts and write each record when it is there."
     records, what = [], what or parts()
     for name in names:
-        if name not in what: raise ValueError(f"There is no part named {name!r}: choose from {', '.join(what)}.")
+        if name not in what:
+            raise ValueError(
+                f"There is no part named {name!r}: choose from {', '.join(what)}."
+            )
     here = machine()
     for record in itertools.chain([here], *(what[name]() for name in names)):
-        load = {"load": round(os.getloadavg()[0], 1)} if hasattr(os, "getloadavg") and record is not here else {}
+        load = (
+            {"load": round(os.getloadavg()[0], 1)}
+            if hasattr(os, "getloadavg") and record is not here
+            else {}
+        )
         records.append(record | load | {"source": here["source"]})
         line = json.dumps(records[-1], default=float)
         print(line if len(line) < 400 else line[:400] + " …", flush=True)
         if out:
-            with open(out, "a") as file: file.write(line + "\n")
+            with open(out, "a") as file:
+                file.write(line + "\n")
     return records
 
+
 # %% ../nbs/13b_speed.ipynb #c039
-def read_speed(path) -> list: # records
-    "The records of a file; of each measurement the last one counts, and every machine line stays."
-    keys, last = ("part", "dataset", "threads", "process", "axis", "rows", "columns", "particles", "setting", "table", "balanced", "blas"), {}
+def read_speed(path) -> list:  # records
+    """The records of a file; of each measurement the last one counts, and every machine
+    line stays."""
+    keys, last = (
+        (
+            "part",
+            "dataset",
+            "threads",
+            "process",
+            "axis",
+            "rows",
+            "columns",
+            "particles",
+            "setting",
+            "table",
+            "balanced",
+            "blas",
+        ),
+        {},
+    )
     for number, line in enumerate(Path(path).read_text().splitlines()):
         record = json.loads(line)
-        last[number if record["part"] == "machine" else tuple(str(record.get(k)) for k in keys)] = record
+        last[
+            number
+            if record["part"] == "machine"
+            else tuple(str(record.get(k)) for k in keys)
+        ] = record
     return list(last.values())
+
 
 def main(argv: list | None = None) -> None:
     "The command `python -m privpgd.speed`."
-    parser = argparse.ArgumentParser("python -m privpgd.speed", description="Measure the speed of privpgd against the paper's formulas.")
-    parser.add_argument("--parts", help=f"comma-separated, of {', '.join(parts())}; all by default"); parser.add_argument("--datasets", default="diabetes130us,acs_income_us")
-    parser.add_argument("--out", help="file of JSON lines, made anew"); parser.add_argument("--append", action="store_true", help="add to the file instead")
-    parser.add_argument("--quick", action="store_true", help="small sizes, only to see that everything works")
+    parser = argparse.ArgumentParser(
+        "python -m privpgd.speed",
+        description="Measure the speed of privpgd against the paper's formulas.",
+    )
+    parser.add_argument(
+        "--parts", help=f"comma-separated, of {', '.join(parts())}; all by default"
+    )
+    parser.add_argument("--datasets", default="diabetes130us,acs_income_us")
+    parser.add_argument("--out", help="file of JSON lines, made anew")
+    parser.add_argument("--append", action="store_true", help="add to the file instead")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="small sizes, only to see that everything works",
+    )
     parser.add_argument("--call", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args(argv)
     warnings.simplefilter("ignore")
-    if given.call: print(json.dumps(globals()[given.call[0]](**json.loads(given.call[1])), default=float)); return
-    what, names = parts(tuple(given.datasets.split(",")), given.quick), given.parts.split(",") if given.parts else None
-    for name in given.datasets.split(",") + ([] if given.quick else ["adult"]): load_dataset(name)       # a missing table shows at once, not after half an hour
-    if given.out and not given.append: Path(given.out).write_text("")
+    if given.call:
+        print(
+            json.dumps(
+                globals()[given.call[0]](**json.loads(given.call[1])), default=float
+            )
+        )
+        return
+    what, names = (
+        parts(tuple(given.datasets.split(",")), given.quick),
+        given.parts.split(",") if given.parts else None,
+    )
+    for name in given.datasets.split(",") + ([] if given.quick else ["adult"]):
+        load_dataset(name)  # a missing table shows at once, not after half an hour
+    if given.out and not given.append:
+        Path(given.out).write_text("")
     records = run(names or list(what), given.out, what)
-    for row in checks(records): print(f"{row['requirement']}: {row['measured']} (asked for: {row['target']}): {row['verdict']}")
+    for row in checks(records):
+        print(
+            f"{row['requirement']}: {row['measured']} (asked for: {row['target']}): "
+            f"{row['verdict']}"
+        )
+
 
 # %% ../nbs/13b_speed.ipynb #c042
-def ratios(record: dict, baseline: str) -> dict: # name -> how many times faster than the baseline
+def ratios(
+    record: dict, baseline: str
+) -> dict:  # name -> how many times faster than the baseline
     "Seconds of the baseline over the seconds of each."
-    return {name: record["seconds"][baseline] / s for name, s in record["seconds"].items()}
+    return {
+        name: record["seconds"][baseline] / s for name, s in record["seconds"].items()
+    }
 
-_AXES = {"particles": ("particles", "particles m", ("refine", "decode")), "marginals": ("marginals", "2-way marginals", ("tables", "refine", "decode")), "rows": ("rows", "rows n", ("measure",))}
 
-def growth_fits(records: list) -> dict: # axis -> dict phase -> exponent
-    "Exponents of every phase that takes more than a hundredth of a second, for each axis."
+_AXES = {
+    "particles": ("particles", "particles m", ("refine", "decode")),
+    "marginals": ("marginals", "2-way marginals", ("tables", "refine", "decode")),
+    "rows": ("rows", "rows n", ("measure",)),
+}
+
+
+def growth_fits(records: list) -> dict:  # axis -> dict phase -> exponent
+    """Exponents of every phase that takes more than a hundredth of a second, for each
+    axis."""
     out = {}
     for axis, (key, _, _) in _AXES.items():
-        points = sorted((r for r in records if r["part"] == "growth" and r.get("axis") == axis), key=lambda r: r[key])
-        if len(points) < 2: continue
-        phases = [p for p in points[-1]["seconds"] if all(r["seconds"].get(p, 0) > 0 for r in points) and max(r["seconds"][p] for r in points) > .01]
-        out[axis] = {p: exponent([r[key] for r in points], [r["seconds"][p] for r in points]) for p in phases}
+        points = sorted(
+            (r for r in records if r["part"] == "growth" and r.get("axis") == axis),
+            key=lambda r: r[key],
+        )
+        if len(points) < 2:
+            continue
+        phases = [
+            p
+            for p in points[-1]["seconds"]
+            if all(r["seconds"].get(p, 0) > 0 for r in points)
+            and max(r["seconds"][p] for r in points) > 0.01
+        ]
+        out[axis] = {
+            p: exponent([r[key] for r in points], [r["seconds"][p] for r in points])
+            for p in phases
+        }
     return out
 
+
 # %% ../nbs/13b_speed.ipynb #c044
-def _row(what: str, value: float, target: float, least: bool = True, unit: str = "") -> dict:
+def _row(
+    what: str, value: float, target: float, least: bool = True, unit: str = ""
+) -> dict:
     "One requirement."
-    number = lambda v: f"{v:,.0f}{unit}" if abs(v) >= 100 else f"{v:.4g}{unit}"
+
+    def number(v):
+        return f"{v:,.0f}{unit}" if abs(v) >= 100 else f"{v:.4g}{unit}"
+
     good = value >= target if least else value <= target
-    return dict(requirement=what, measured=number(value), target=f"at {'least' if least else 'most'} {number(target)}", verdict="reached" if good else "NOT reached")
+    return dict(
+        requirement=what,
+        measured=number(value),
+        target=f"at {'least' if least else 'most'} {number(target)}",
+        verdict="reached" if good else "NOT reached",
+    )
+
 
 def _check_kernels(records: list) -> list:
     "Gradients and projections."
     out, rows = [], [r for r in records if r["part"] == "projection"]
     for r in (r for r in records if r["part"] == "gradient"):
         for name, target in (("numba", 50), ("torch", 8)):
-            out.append(_row(f"gradient, {name} histogram against torch sort, {r['threads']} thread(s)", ratios(r, "torch sort")[f"{name} histogram"], target, unit="×"))
+            out.append(
+                _row(
+                    (
+                        f"gradient, {name} histogram against torch sort, "
+                        f"{r['threads']} "
+                        "thread(s)"
+                    ),
+                    ratios(r, "torch sort")[f"{name} histogram"],
+                    target,
+                    unit="×",
+                )
+            )
     if rows:
-        out.append(_row(f"projection against torch, slowest of {len(rows)} tables", min(ratios(r, "torch")["ours"] for r in rows), 500, unit="×"))
-        out.append(_row(f"projection, objective over the paper's, worst of {len(rows)} tables", max(r["objective"]["ours"] / r["objective"]["paper"] for r in rows), 1, least=False))
+        out.append(
+            _row(
+                f"projection against torch, slowest of {len(rows)} tables",
+                min(ratios(r, "torch")["ours"] for r in rows),
+                500,
+                unit="×",
+            )
+        )
+        out.append(
+            _row(
+                f"projection, objective over the paper's, worst of {len(rows)} tables",
+                max(r["objective"]["ours"] / r["objective"]["paper"] for r in rows),
+                1,
+                least=False,
+            )
+        )
     return out
 
+
 def _check_walk(records: list) -> list:
-    "The walk from data frame to data frame, against the paper's time and the paper's errors."
+    """The walk from data frame to data frame, against the paper's time and the paper's
+    errors."""
     out, paper = [], {r["dataset"]: r for r in records if r["part"] == "paper"}
     for r in (r for r in records if r["part"] == "end to end" and "paper" in r):
         name = r["dataset"]
-        out.append(_row(f"{name}, end to end against the paper's code path (estimated)", r["paper"]["total"] / r["seconds"]["total"], 500, unit="×"))
-        for key, label, limit in (("sw1", "SW₁", .00015), ("l1", "L1", .008)):
-            if name in paper: out.append(_row(f"{name}, {label} against the paper's schedule", r[key], paper[name][key], least=False))
-            if name == "acs_income_us": out.append(_row(f"{name}, {label}", r[key], limit, least=False))
-        if name == "acs_income_us": out.append(_row(f"{name}, end to end", r["seconds"]["total"], 30, least=False, unit=" s"))
+        out.append(
+            _row(
+                f"{name}, end to end against the paper's code path (estimated)",
+                r["paper"]["total"] / r["seconds"]["total"],
+                500,
+                unit="×",
+            )
+        )
+        for key, label, limit in (("sw1", "SW₁", 0.00015), ("l1", "L1", 0.008)):
+            if name in paper:
+                out.append(
+                    _row(
+                        f"{name}, {label} against the paper's schedule",
+                        r[key],
+                        paper[name][key],
+                        least=False,
+                    )
+                )
+            if name == "acs_income_us":
+                out.append(_row(f"{name}, {label}", r[key], limit, least=False))
+        if name == "acs_income_us":
+            out.append(
+                _row(
+                    f"{name}, end to end",
+                    r["seconds"]["total"],
+                    30,
+                    least=False,
+                    unit=" s",
+                )
+            )
     for r in (r for r in records if r["part"] == "loss"):
-        ours, goal = (r["curves"][c][-1][2] for c in ("default", "paper's schedule, compiled"))
-        out.append(_row(f"{r['dataset']}, loss of the default against that of the paper's {r['epochs']} epochs", ours, goal, least=False))
+        ours, goal = (
+            r["curves"][c][-1][2] for c in ("default", "paper's schedule, compiled")
+        )
+        out.append(
+            _row(
+                (
+                    f"{r['dataset']}, loss of the default against that of the paper's "
+                    f"{r['epochs']} epochs"
+                ),
+                ours,
+                goal,
+                least=False,
+            )
+        )
     return out
 
+
 # %% ../nbs/13b_speed.ipynb #c045
-def _growing(record: dict, axis: str) -> dict: # what -> seconds
-    "The times whose growth along an axis is judged; with more rows only counting may take longer."
+def _growing(record: dict, axis: str) -> dict:  # what -> seconds
+    """The times whose growth along an axis is judged; with more rows only counting may
+    take longer."""
     seconds = record["seconds"]
-    if axis == "rows": return {"everything after counting": seconds["total"] - seconds["measure"]}
-    return {what: seconds[phase] for phase, what in (("total", "everything"), ("refine", "refinement"), ("epoch", "an epoch of descent")) if phase in seconds}
+    if axis == "rows":
+        return {"everything after counting": seconds["total"] - seconds["measure"]}
+    return {
+        what: seconds[phase]
+        for phase, what in (
+            ("total", "everything"),
+            ("refine", "refinement"),
+            ("epoch", "an epoch of descent"),
+        )
+        if phase in seconds
+    }
+
 
 def _check_growth(records: list) -> list:
     "First and second start, growth, memory."
-    out, start = [], {(r["dataset"], r["process"]): r["since_launch"] for r in records if r["part"] == "start"}
+    out, start = (
+        [],
+        {
+            (r["dataset"], r["process"]): r["since_launch"]
+            for r in records
+            if r["part"] == "start"
+        },
+    )
     for name in dict.fromkeys(d for d, _ in start):
-        out.append(_row(f"{name}, second process over the first (compiled code is cached)", start[name, "second"] / start[name, "first"], .8, least=False))
-    for axis, target in (("particles", 1.15), ("marginals", 1.15), ("rows", .15)):
-        points = sorted((r for r in records if r["part"] == "growth" and r.get("axis") == axis), key=lambda r: r[axis])
+        out.append(
+            _row(
+                f"{name}, second process over the first (compiled code is cached)",
+                start[name, "second"] / start[name, "first"],
+                0.8,
+                least=False,
+            )
+        )
+    for axis, target in (("particles", 1.15), ("marginals", 1.15), ("rows", 0.15)):
+        points = sorted(
+            (r for r in records if r["part"] == "growth" and r.get("axis") == axis),
+            key=lambda r: r[axis],
+        )
         for what in _growing(points[-1], axis) if len(points) > 1 else ():
-            for where, some in (("over the whole range", points), ("between the two largest", points[-2:])):
-                out.append(_row(f"growth of {what} with {axis}, exponent {where}", exponent([r[axis] for r in some], [_growing(r, axis)[what] for r in some]), target, least=False))
+            for where, some in (
+                ("over the whole range", points),
+                ("between the two largest", points[-2:]),
+            ):
+                out.append(
+                    _row(
+                        f"growth of {what} with {axis}, exponent {where}",
+                        exponent(
+                            [r[axis] for r in some],
+                            [_growing(r, axis)[what] for r in some],
+                        ),
+                        target,
+                        least=False,
+                    )
+                )
     for r in (r for r in records if r["part"] == "million"):
-        out.append(_row(f"{r['particles']:,} particles in {r['columns']} columns, peak memory", max(r["peak_mb"], r["peak_mb_descent"]) / 1024, 8, least=False, unit=" GiB"))
-        timed = [g for g in records if g["part"] == "growth" and "refine" in g["seconds"] and g.get("columns") == r["columns"] and g.get("particles", 0) < r["particles"]]
+        out.append(
+            _row(
+                f"{r['particles']:,} particles in {r['columns']} columns, peak memory",
+                max(r["peak_mb"], r["peak_mb_descent"]) / 1024,
+                8,
+                least=False,
+                unit=" GiB",
+            )
+        )
+        timed = [
+            g
+            for g in records
+            if g["part"] == "growth"
+            and "refine" in g["seconds"]
+            and g.get("columns") == r["columns"]
+            and g.get("particles", 0) < r["particles"]
+        ]
         for g in timed if "seconds" in r else ():
-            slope = exponent([g["particles"], r["particles"]], [g["seconds"]["refine"], r["seconds"]["refine"]])
-            out.append(_row(f"growth of refinement in {r['columns']} columns from {g['particles']:,} to {r['particles']:,} particles, exponent", slope, 1.15, least=False))
+            slope = exponent(
+                [g["particles"], r["particles"]],
+                [g["seconds"]["refine"], r["seconds"]["refine"]],
+            )
+            out.append(
+                _row(
+                    (
+                        f"growth of refinement in {r['columns']} columns from "
+                        f"{g['particles']:,} to {r['particles']:,} particles, exponent"
+                    ),
+                    slope,
+                    1.15,
+                    least=False,
+                )
+            )
     return out
 
-def checks(records: list) -> list: # dicts with requirement, measured, target, verdict
+
+def checks(records: list) -> list:  # dicts with requirement, measured, target, verdict
     "What was asked for, what was measured, and whether it was reached."
     return _check_kernels(records) + _check_walk(records) + _check_growth(records)
 
+
 # %% ../nbs/13b_speed.ipynb #c047
-_LABELS = {"measure": "count and noise", "tables": "tables and draws", "refine": "refinement", "decode": "decoding", "epoch": "an epoch of descent"}
+_LABELS = {
+    "measure": "count and noise",
+    "tables": "tables and draws",
+    "refine": "refinement",
+    "decode": "decoding",
+    "epoch": "an epoch of descent",
+}
+
 
 def plot_growth(records: list):
-    "Seconds and memory against particles, marginals and rows; the exponents in the legend."
+    """Seconds and memory against particles, marginals and rows; the exponents in the
+    legend."""
     import matplotlib.pyplot as plt
+
     from privpgd.look import CYCLE, GREY, canvas
+
     fits, colours = growth_fits(records), dict(zip(("total", *_LABELS), CYCLE))
-    fig, axes = plt.subplots(2, len(fits), figsize=(3.6 * len(fits), 5.8), dpi=80, squeeze=False, height_ratios=[2, 1], sharex="col", layout="constrained")
+    fig, axes = plt.subplots(
+        2,
+        len(fits),
+        figsize=(3.6 * len(fits), 5.8),
+        dpi=80,
+        squeeze=False,
+        height_ratios=[2, 1],
+        sharex="col",
+        layout="constrained",
+    )
     for (axis, slopes), (top, low) in zip(fits.items(), axes.T):
         key, label, _ = _AXES[axis]
-        points = sorted((r for r in records if r["part"] == "growth" and r.get("axis") == axis), key=lambda r: r[key]); x = [r[key] for r in points]
+        points = sorted(
+            (r for r in records if r["part"] == "growth" and r.get("axis") == axis),
+            key=lambda r: r[key],
+        )
+        x = [r[key] for r in points]
         for phase, slope in slopes.items():
-            top.plot(x, [r["seconds"][phase] for r in points], "o-", ms=3, lw=2 if phase == "total" else 1, color=colours[phase], label=f"{_LABELS.get(phase, phase)}: {slope:.2f}")
+            top.plot(
+                x,
+                [r["seconds"][phase] for r in points],
+                "o-",
+                ms=3,
+                lw=2 if phase == "total" else 1,
+                color=colours[phase],
+                label=f"{_LABELS.get(phase, phase)}: {slope:.2f}",
+            )
         low.plot(x, [r["peak_mb"] / 1024 for r in points], "o-", ms=3, color=GREY)
-        top.set(xscale="log", yscale="log"); low.set(xlabel=label, ylim=(0, None)); top.legend(fontsize=7, frameon=False, title="phase: exponent", title_fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
-        for ax in (top, low): canvas(ax)
-    axes[0, 0].set_ylabel("seconds"); axes[1, 0].set_ylabel("peak memory, GiB")
+        top.set(xscale="log", yscale="log")
+        low.set(xlabel=label, ylim=(0, None))
+        top.legend(
+            fontsize=7,
+            frameon=False,
+            title="phase: exponent",
+            title_fontsize=7,
+            loc="lower center",
+            bbox_to_anchor=(0.5, 1),
+            ncols=2,
+        )
+        for ax in (top, low):
+            canvas(ax)
+    axes[0, 0].set_ylabel("seconds")
+    axes[1, 0].set_ylabel("peak memory, GiB")
     return axes
 
+
 # %% ../nbs/13b_speed.ipynb #c048
-def extend(curve: list,     # (epoch, seconds, loss) of a run that was stopped
-           reference: list, # the same schedule, to the end
-           ) -> list: # (epoch, seconds, loss) of the epochs that are missing
-    "What a stopped run would have shown: the losses of the same schedule at its own seconds per epoch."
+def extend(
+    curve: list,  # (epoch, seconds, loss) of a run that was stopped
+    reference: list,  # the same schedule, to the end
+) -> list:  # (epoch, seconds, loss) of the epochs that are missing
+    """What a stopped run would have shown: the losses of the same schedule at its own
+    seconds per epoch."""
     last, seconds, _ = curve[-1]
     return [(e, e * seconds / last, loss) for e, _, loss in reference if e > last]
 
+
 def plot_losses(record: dict, ax=None):
-    "Loss against time, both on logarithmic scales; the part of the paper's code path that was not run is dotted."
+    """Loss against time, both on logarithmic scales; the part of the paper's code path
+    that was not run is dotted."""
     from privpgd.look import CYCLE, canvas
-    ax, curves = canvas(ax, title=f"{record['dataset']}, {record['marginals']} marginals"), record["curves"]
-    colours = dict(zip(("default", "paper's code path", "paper's schedule, compiled", "histogram and transport"), CYCLE))
+
+    ax, curves = (
+        canvas(ax, title=f"{record['dataset']}, {record['marginals']} marginals"),
+        record["curves"],
+    )
+    colours = dict(
+        zip(
+            (
+                "default",
+                "paper's code path",
+                "paper's schedule, compiled",
+                "histogram and transport",
+            ),
+            CYCLE,
+        )
+    )
     for name, curve in curves.items():
-        ax.plot([c[1] for c in curve], [c[2] for c in curve], "o-" if name == "default" else "-", ms=3, color=colours[name], label=name)
-    rest = [curves["paper's code path"][-1], *extend(curves["paper's code path"], curves["paper's schedule, compiled"])]
-    ax.plot([c[1] for c in rest], [c[2] for c in rest], ":", color=colours["paper's code path"])
+        ax.plot(
+            [c[1] for c in curve],
+            [c[2] for c in curve],
+            "o-" if name == "default" else "-",
+            ms=3,
+            color=colours[name],
+            label=name,
+        )
+    rest = [
+        curves["paper's code path"][-1],
+        *extend(curves["paper's code path"], curves["paper's schedule, compiled"]),
+    ]
+    ax.plot(
+        [c[1] for c in rest],
+        [c[2] for c in rest],
+        ":",
+        color=colours["paper's code path"],
+    )
     ax.set(xscale="log", yscale="log", xlabel="seconds", ylabel="loss")
     return ax
 
+
 # %% ../nbs/13b_speed.ipynb #c051
-if __name__ == "__main__" and "__file__" in globals(): main()   # not when the notebook runs this cell
+if __name__ == "__main__" and "__file__" in globals():
+    main()  # not when the notebook runs this cell

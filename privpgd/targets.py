@@ -13,126 +13,264 @@ from typing import Any
 import numpy as np
 import torch
 
+from privpgd.privacy import (
+    Budget,
+    BudgetError,
+    Entry,
+    Ledger,
+    _given,
+    check_delta,
+    composed_epsilon,
+    discrete_gaussian,
+    gaussian_sigma,
+)
+
 from .embedding import Embedding
 from .marginals import _check_rows, _generator, _open_ledger
 from .penalties import Lens, Statistic
-from .privacy import Budget, BudgetError, Entry, Ledger, _given, check_delta, composed_epsilon, discrete_gaussian, gaussian_sigma
 from .sources import fold
 
 # %% auto #0
-__all__ = ['GRID', 'row_integers', 'check_features', 'moves_of', 'target_sigma', 'Target', 'RowSums', 'measure_statistic']
+__all__ = [
+    "GRID",
+    "row_integers",
+    "check_features",
+    "moves_of",
+    "target_sigma",
+    "Target",
+    "RowSums",
+    "measure_statistic",
+]
 
 # %% ../nbs/07b_targets.ipynb #c006
 GRID = 2**12  # features are rounded to multiples of 1 / GRID
 
-def _within(v: np.ndarray, touches: int | None) -> np.ndarray: # (n, q) integers
-    "Rows whose squares add up to more than they may, shortened."
-    if touches is None: return v
-    size, most = np.square(v).sum(1, keepdims=True), touches * GRID**2
-    return np.where(size > most, np.floor(v * np.sqrt(most / np.maximum(size, 1))).astype(np.int64), v)
 
-def row_integers(codes: np.ndarray,    # (n, d) integer codes
-                 statistic: Statistic, # what is measured
-                 lens: Lens,           # public facts about the columns
-                 block: int = 50_000,  # rows at a time
-                 ) -> np.ndarray: # (n, q) int64 between 0 and GRID
+def _within(v: np.ndarray, touches: int | None) -> np.ndarray:  # (n, q) integers
+    "Rows whose squares add up to more than they may, shortened."
+    if touches is None:
+        return v
+    size, most = np.square(v).sum(1, keepdims=True), touches * GRID**2
+    return np.where(
+        size > most,
+        np.floor(v * np.sqrt(most / np.maximum(size, 1))).astype(np.int64),
+        v,
+    )
+
+
+def row_integers(
+    codes: np.ndarray,  # (n, d) integer codes
+    statistic: Statistic,  # what is measured
+    lens: Lens,  # public facts about the columns
+    block: int = 50_000,  # rows at a time
+) -> np.ndarray:  # (n, q) int64 between 0 and GRID
     "The features of each row, on the grid."
     out = []
     with torch.no_grad():
         for a in range(0, len(codes), block):
-            z = torch.as_tensor(lens.embedding.embed(codes[a:a + block]), dtype=torch.float64)
-            f = statistic.features(lens(z)).nan_to_num(0.).clamp(0, 1).numpy()
+            z = torch.as_tensor(
+                lens.embedding.embed(codes[a : a + block]), dtype=torch.float64
+            )
+            f = statistic.features(lens(z)).nan_to_num(0.0).clamp(0, 1).numpy()
             out.append(_within(np.rint(GRID * f).astype(np.int64), statistic.touches))
     return np.concatenate(out)
 
+
 # %% ../nbs/07b_targets.ipynb #c009
-def check_features(statistic: Statistic, lens: Lens) -> int: # number of features
-    "Raise a sentence unless the features of a row depend on that row alone, and are as few as it promises."
-    rng, name, most = np.random.default_rng(0), type(statistic).__name__, statistic.touches
-    if most is not None and (not isinstance(most, int) or most < 1): raise ValueError(f"touches={most!r} of {name} is not a whole number of at least 1: give the largest sum of squares of a row's features, or None.")
+def check_features(statistic: Statistic, lens: Lens) -> int:  # number of features
+    """Raise a sentence unless the features of a row depend on that row alone, and are
+    as few as it promises."""
+    rng, name, most = (
+        np.random.default_rng(0),
+        type(statistic).__name__,
+        statistic.touches,
+    )
+    if most is not None and (not isinstance(most, int) or most < 1):
+        raise ValueError(
+            f"touches={most!r} of {name} is not a whole number of at least 1: give the "
+            "largest sum of squares of a row's features, or None."
+        )
     codes = np.stack([rng.integers(0, k, 64) for k in lens.shape], axis=1)
-    together, apart = row_integers(codes, statistic, lens), np.concatenate([row_integers(codes[i:i + 1], statistic, lens) for i in range(64)])
-    if together.shape != apart.shape or abs(together - apart).max() > 1: raise ValueError(f"the features of {name} differ when rows are read one by one, so that one record would move them all: compute each row's features from that row alone.")
-    with torch.no_grad(): size = statistic.features(lens(torch.as_tensor(lens.embedding.embed(codes)))).nan_to_num(0.).clamp(0, 1).square().sum(1).max()
-    if most is not None and size > most + 1e-3: raise ValueError(f"touches={most} of {name} is too small: the squares of a row's features add up to {float(size):.3g}; correct it, or leave it at None.")
+    together, apart = (
+        row_integers(codes, statistic, lens),
+        np.concatenate(
+            [row_integers(codes[i : i + 1], statistic, lens) for i in range(64)]
+        ),
+    )
+    if together.shape != apart.shape or abs(together - apart).max() > 1:
+        raise ValueError(
+            f"the features of {name} differ when rows are read one by one, so that one "
+            "record would move them all: compute each row's features from that row "
+            "alone."
+        )
+    with torch.no_grad():
+        size = (
+            statistic.features(lens(torch.as_tensor(lens.embedding.embed(codes))))
+            .nan_to_num(0.0)
+            .clamp(0, 1)
+            .square()
+            .sum(1)
+            .max()
+        )
+    if most is not None and size > most + 1e-3:
+        raise ValueError(
+            f"touches={most} of {name} is too small: the squares of a row's features "
+            f"add up to {float(size):.3g}; correct it, or leave it at None."
+        )
     return together.shape[1]
 
+
 # %% ../nbs/07b_targets.ipynb #c012
-def moves_of(statistic: Statistic, # what is measured
-             lens: Lens,           # public facts about the columns
-             neighbors: str = "replace", # or "add-remove"
-             ) -> int:
+def moves_of(
+    statistic: Statistic,  # what is measured
+    lens: Lens,  # public facts about the columns
+    neighbors: str = "replace",  # or "add-remove"
+) -> int:
     "The squared sensitivity of a statistic's sums, in units of the grid."
     q = check_features(statistic, lens)
     most = min(statistic.touches or q, q)
     return min(2 * most, q) if neighbors == "replace" else most + statistic.needs_total
 
+
 # %% ../nbs/07b_targets.ipynb #c018
-def _entry(statistic: Statistic, moves: int, sigma: float, cells: int, seeded: bool) -> Entry:
+def _entry(
+    statistic: Statistic, moves: int, sigma: float, cells: int, seeded: bool
+) -> Entry:
     "The ledger's line for one statistic."
-    return Entry(type(statistic).__name__.lower(), statistic.names(), sigma=sigma, sensitivity=GRID * math.sqrt(moves), step=GRID, cells=cells, seeded=seeded)
+    return Entry(
+        type(statistic).__name__.lower(),
+        statistic.names(),
+        sigma=sigma,
+        sensitivity=GRID * math.sqrt(moves),
+        step=GRID,
+        cells=cells,
+        seeded=seeded,
+    )
+
 
 def target_sigma(budget: Budget, moves: int) -> float:
     "Noise on the integer sums that keeps the promise of the budget."
     size = GRID * math.sqrt(moves)
-    if budget.rho is not None: return size / math.sqrt(2 * budget.rho) * (1 + 1e-12)
+    if budget.rho is not None:
+        return size / math.sqrt(2 * budget.rho) * (1 + 1e-12)
     epsilon, delta = _given(budget.epsilon), _given(budget.delta)
     sigma = size * gaussian_sigma(epsilon, delta)
     for _ in range(200):
-        if composed_epsilon([Entry("target", sigma=sigma, sensitivity=size, step=GRID)], delta) <= epsilon: return sigma
+        if (
+            composed_epsilon(
+                [Entry("target", sigma=sigma, sensitivity=size, step=GRID)], delta
+            )
+            <= epsilon
+        ):
+            return sigma
         sigma *= 1 + 1e-4
     raise BudgetError(f"No noise was found that keeps {budget}: grant a larger budget.")
+
 
 # %% ../nbs/07b_targets.ipynb #c021
 @dataclass(frozen=True)
 class Target:
     "A statistic of the real data, with noise."
-    statistic: Statistic # what was measured
-    value: float         # its noisy value, within what the statistic can be
-    error: float         # standard deviation of the noise in it, to first order
-    sigma: float         # noise of each sum, in rows
 
-    def __float__(self) -> float: return self.value
+    statistic: Statistic  # what was measured
+    value: float  # its noisy value, within what the statistic can be
+    error: float  # standard deviation of the noise in it, to first order
+    sigma: float  # noise of each sum, in rows
 
-def _value(statistic: Statistic, lens: Lens, sums: np.ndarray, total: float, sigma: float) -> tuple: # value, error
-    "The statistic from noisy sums, clipped to what it can be, and its first-order error."
+    def __float__(self) -> float:
+        return self.value
+
+
+def _value(
+    statistic: Statistic, lens: Lens, sums: np.ndarray, total: float, sigma: float
+) -> tuple:  # value, error
+    """The statistic from noisy sums, clipped to what it can be, and its first-order
+    error."""
     means = torch.tensor(np.clip(sums / GRID / total, 0, 1), requires_grad=True)
     value = statistic.combine(means, lens)
-    slope, = torch.autograd.grad(value, means)
+    (slope,) = torch.autograd.grad(value, means)
     low, high = statistic.limits(lens)
-    return float(min(max(value.item(), low), high)), float(slope.norm()) * sigma / GRID / total
+    return float(min(max(value.item(), low), high)), float(
+        slope.norm()
+    ) * sigma / GRID / total
+
 
 # %% ../nbs/07b_targets.ipynb #c023
 class RowSums:
     "Sums of a statistic's row integers, piece by piece."
-    def __init__(self, statistic: Statistic, lens: Lens): self.statistic, self.lens, self.sums = statistic, lens, 0
-    def add(self, codes: np.ndarray) -> None: self.sums = self.sums + row_integers(codes, self.statistic, self.lens).sum(0)
-    def merge(self, other: RowSums) -> None: self.sums = self.sums + other.sums
+
+    def __init__(self, statistic: Statistic, lens: Lens):
+        self.statistic, self.lens, self.sums = statistic, lens, 0
+
+    def add(self, codes: np.ndarray) -> None:
+        self.sums = self.sums + row_integers(codes, self.statistic, self.lens).sum(0)
+
+    def merge(self, other: RowSums) -> None:
+        self.sums = self.sums + other.sums
+
 
 # %% ../nbs/07b_targets.ipynb #c025
 def measure_statistic(
-    frame: Any,             # a table of any sort: a frame, files, a query, a table on a cluster
-    schema: Any,            # the public facts, a Schema
-    statistic: Statistic,   # Share, Rate, Mean, Correlation, Threshold, Difference
-    budget: Budget,         # what this call may spend
-    seed: int | np.random.Generator | None = None, # None: the system's entropy; otherwise repeatable, not for release
-    neighbors: str = "replace",  # "replace" (n is public) or "add-remove" (n is private)
-    ledger: Ledger | None = None, # account to charge; None opens one for `budget`
-    line: bool = False,     # read every column on the line, as the preset "paper" does
-) -> tuple[Target, Ledger]: # the noisy statistic, and the charged account
+    frame: Any,  # a table of any sort: a frame, files, a query, a table on a cluster
+    schema: Any,  # the public facts, a Schema
+    statistic: Statistic,  # Share, Rate, Mean, Correlation, Threshold, Difference
+    budget: Budget,  # what this call may spend
+    seed: int
+    | np.random.Generator
+    | None = None,  # None: the system's entropy; otherwise repeatable, not for release
+    # "replace" (n is public) or "add-remove" (n is private)
+    neighbors: str = "replace",
+    ledger: Ledger | None = None,  # account to charge; None opens one for `budget`
+    line: bool = False,  # read every column on the line, as the preset "paper" does
+) -> tuple[Target, Ledger]:  # the noisy statistic, and the charged account
     "One statistic of the rows, with noise, charged to the ledger."
-    if not isinstance(statistic, Statistic): raise ValueError(f"statistic={statistic!r} is not a statistic: use Share, Rate, Mean, Correlation, Threshold or Difference.")
-    if not isinstance(budget, Budget): raise ValueError(f"budget={budget!r} is not a Budget: give Budget(epsilon=…, delta=…) or Budget(rho=…).")
-    account, lens = _open_ledger(budget, ledger, neighbors, seed is not None), Lens(schema, Embedding(schema, line=line))
-    moves, counted = moves_of(statistic, lens, neighbors), neighbors == "add-remove" and statistic.needs_total
+    if not isinstance(statistic, Statistic):
+        raise ValueError(
+            f"statistic={statistic!r} is not a statistic: use Share, Rate, Mean, "
+            "Correlation, Threshold or Difference."
+        )
+    if not isinstance(budget, Budget):
+        raise ValueError(
+            f"budget={budget!r} is not a Budget: give Budget(epsilon=…, delta=…) or "
+            "Budget(rho=…)."
+        )
+    account, lens = (
+        _open_ledger(budget, ledger, neighbors, seed is not None),
+        Lens(schema, Embedding(schema, line=line)),
+    )
+    moves, counted = (
+        moves_of(statistic, lens, neighbors),
+        neighbors == "add-remove" and statistic.needs_total,
+    )
     sigma, generator = target_sigma(budget, moves), _generator(seed, account, call=2)
-    if seed is not None and sigma > 2**20: raise ValueError(f"the noise of {sigma / GRID:.3g} rows is too wide for a seeded draw: give more budget, or seed=None.")
-    part = fold(frame, schema, partial(RowSums, statistic, lens), public_n=neighbors == "replace")
+    if seed is not None and sigma > 2**20:
+        raise ValueError(
+            f"the noise of {sigma / GRID:.3g} rows is too wide for a seeded draw: give "
+            "more budget, or seed=None."
+        )
+    part = fold(
+        frame,
+        schema,
+        partial(RowSums, statistic, lens),
+        public_n=neighbors == "replace",
+    )
     sums, n = part.result.sums, part.rows
-    _check_rows(n); check_delta(budget, n, neighbors)
-    if counted: sums = np.append(sums, GRID * n)
-    account.spend([_entry(statistic, moves, sigma, len(sums), seed is not None)], neighbors)
+    _check_rows(n)
+    check_delta(budget, n, neighbors)
+    if counted:
+        sums = np.append(sums, GRID * n)
+    account.spend(
+        [_entry(statistic, moves, sigma, len(sums), seed is not None)], neighbors
+    )
     noisy = discrete_gaussian(sums, sigma, generator)
-    total = float(max(noisy[-1] / GRID, 1.)) if counted else float(n) if neighbors == "replace" else max(float(noisy.sum()) / GRID, 1.)
-    value, error = _value(statistic, lens, noisy[:-1] if counted else noisy, total, sigma)
+    total = (
+        float(max(noisy[-1] / GRID, 1.0))
+        if counted
+        else float(n)
+        if neighbors == "replace"
+        else max(float(noisy.sum()) / GRID, 1.0)
+    )
+    value, error = _value(
+        statistic, lens, noisy[:-1] if counted else noisy, total, sigma
+    )
     return Target(statistic, value, error, sigma / GRID), account

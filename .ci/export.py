@@ -1,0 +1,30 @@
+"""Make the modules from the notebooks: nbdev's export, then ruff's format.
+
+nbdev puts one blank line between cells and writes `__all__` on long lines, so that its
+modules are formatted only after this second step. `make` installs this script as
+`nbdev_export` in the environment. `--clean` runs nbdev's clean on the notebooks, too.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from nbdev.clean import nbdev_clean
+from nbdev.config import get_config
+from nbdev.doclinks import nbdev_export
+
+
+def main() -> None:
+    if "--clean" in sys.argv:
+        nbdev_clean()
+    nbdev_export.__wrapped__()
+    config = get_config()
+    ruff = Path(sys.executable).with_name("ruff")
+    lib = os.path.relpath(config.lib_path, config.config_path)
+    for command in ("check", "--select", "I", "--fix", "-q"), ("format", "-q"):
+        subprocess.run([ruff, *command, lib], check=True, cwd=config.config_path)
+
+
+if __name__ == "__main__":
+    main()
