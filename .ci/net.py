@@ -194,7 +194,7 @@ def cases() -> dict:
     )
     sizes = PublicMarginal("kin", [10, 20, 20, 20, 20, 10], "census")
     design = PublicColumns(TABLE[["work", "sick"]])
-    others = PublicColumns(TABLE[["work"]].iloc[:1000], others=True)
+    external = PublicColumns(TABLE[["work"]].iloc[:1000], external=True)
     together = dict(constraints=(retired, sizes), penalties=(at_least(young, 0.5),))
     return {
         "default": lambda: fitted(),
@@ -224,7 +224,7 @@ def cases() -> dict:
         "rules paper": lambda: fitted(preset="paper", epochs=5, constraints=(retired,)),
         "public marginal": lambda: fitted(constraints=(sizes,)),
         "public columns": lambda: fitted(constraints=(design, order)),
-        "public columns external": lambda: fitted(constraints=(others,)),
+        "public columns external": lambda: fitted(constraints=(external,)),
         "everything": lambda: fitted(**together),
         "parts": parts,
         "learn": learned,

@@ -18,7 +18,7 @@ __all__ = [
     "write_text",
     "check_output",
     "check_apart",
-    "Talk",
+    "Console",
     "round_outward",
     "Guess",
     "draft_column",
@@ -447,7 +447,7 @@ def _put(args: argparse.Namespace, path: Any, write: Callable) -> None:
     args.writing = None
 
 
-class Talk:
+class Console:
     """Where words go: progress to the error stream, results to the output unless it is
     taken."""
 
@@ -971,7 +971,7 @@ def schema_command(args: argparse.Namespace) -> None:
     "Draft a schema from a file, and say what was read from the data."
     from privpgd.schema import PrivacyWarning
 
-    talk = Talk(args)
+    talk = Console(args)
     check_output(args.output)
     for option, value in (("--bins", args.bins), ("--levels", args.levels)):
         if value < 1:
@@ -1143,7 +1143,7 @@ PLAN_WORDS = textwrap.fill(
 
 def plan_command(args: argparse.Namespace) -> None:
     "Print what a release would be like; nothing is spent."
-    talk, schema = Talk(args), read_schema(args.schema)
+    talk, schema = Console(args), read_schema(args.schema)
     if (args.table is None) == (args.rows is None):
         raise ValueError(
             "A plan needs a number of rows: give either a table or --rows."
@@ -1204,7 +1204,7 @@ def read_from_data(model: Any) -> list[str]:
     ]
 
 
-def _written(talk: Talk, args: argparse.Namespace, **facts: Any) -> None:
+def _written(talk: Console, args: argparse.Namespace, **facts: Any) -> None:
     "The last lines of a command that wrote files."
     from privpgd.report import ledger_text
 
@@ -1262,7 +1262,7 @@ def how_many(rows: int | None, n: int | None, particles: int) -> tuple[int, str]
 
 # %% ../nbs/15_cli.ipynb #c041
 def _prepare(
-    args: argparse.Namespace, talk: Talk
+    args: argparse.Namespace, talk: Console
 ) -> tuple[
     Any, Any, Any, int | None
 ]:  # the model, the schema, the table, its number of rows if that is public
@@ -1310,7 +1310,7 @@ def _prepare(
 
 def synth_command(args: argparse.Namespace) -> None:
     "Plan, fit, write the synthetic table, print the ledger."
-    talk = Talk(args)
+    talk = Console(args)
     model, schema, frame, n = _prepare(args, talk)
     args.ledger = _open_ledger(args)
     from privpgd.report import warnings_of
@@ -1386,7 +1386,7 @@ def _check_task(args: argparse.Namespace) -> None:
 
 def report_command(args: argparse.Namespace) -> None:
     "Write the report of a saved model."
-    talk = Talk(args)
+    talk = Console(args)
     _check_task(args)
     check_output(args.output)
     check_apart(
@@ -1447,7 +1447,7 @@ def errors_text(errors: Any, width: int = 80) -> str:
 
 def evaluate_command(args: argparse.Namespace) -> None:
     "Print the errors of a synthetic file against the real one."
-    talk, schema = Talk(args), read_schema(args.schema)
+    talk, schema = Console(args), read_schema(args.schema)
     _check_task(args)
     talk.step("reading and comparing")
     from privpgd.metrics import evaluate
@@ -1470,7 +1470,7 @@ def evaluate_command(args: argparse.Namespace) -> None:
 
 def sample_command(args: argparse.Namespace) -> None:
     "Write rows of a saved model; no data is touched."
-    talk = Talk(args)
+    talk = Console(args)
     check_output(args.output, table=True)
     check_apart({"-o": args.output}, {"the model": args.model})
     _check_rows(args.rows)
@@ -1517,7 +1517,7 @@ def _check_folder(path: Any, words: str) -> None:
 
 def bench_command(args: argparse.Namespace) -> None:
     "Run a grid of experiments and print the means."
-    talk = Talk(args)
+    talk = Console(args)
     _check_folder(args.out, "--out")
     try:
         numbers = [float(e) for e in args.epsilons.split(",")]
@@ -1617,7 +1617,7 @@ def demo_command(args: argparse.Namespace) -> None:
     """A private copy of the RAND health insurance table, its ledger, its errors, a
     picture and a report."""
     talk, out, args.select, args.neighbors = (
-        Talk(args),
+        Console(args),
         Path(args.output),
         None,
         "replace",

@@ -21,22 +21,22 @@ from scipy.spatial import cKDTree
 from scipy.special import expit
 
 from privpgd.penalties import (
-    Aim,
     Avoid,
     Bound,
+    ColumnMap,
     Correlation,
     Difference,
-    FunctionGauge,
-    Lens,
+    FunctionEvaluator,
     Mean,
+    Multiplier,
+    ParticleFrame,
     Penalty,
+    PenaltyTerm,
     Rate,
     Share,
     Statistic,
-    StatisticGauge,
+    StatisticEvaluator,
     Threshold,
-    View,
-    Wish,
     _knots,
     above,
     as_penalty,
@@ -44,13 +44,13 @@ from privpgd.penalties import (
     at_most,
     avoid,
     below,
-    bound_aims,
+    bound_multipliers,
     check_penalty,
     dither,
     equal,
     match,
     not_above,
-    settle,
+    refine_constrained,
 )
 
 from .embedding import Embedding
@@ -60,8 +60,12 @@ from .refinement import refine
 __all__ = [
     "Rule",
     "obeys",
+    "probe_values",
     "RuleError",
+    "drop_null_cells",
     "Group",
+    "iter_support",
+    "minimal_conflict",
     "groups_of",
     "impose",
     "repair",
@@ -71,80 +75,80 @@ __all__ = [
     "exact_counts",
     "PublicColumns",
     "draw_given",
-    "leaned",
+    "reweight_tables",
     "Fact",
-    "possible",
+    "is_feasible",
     "check_together",
     "check_range",
     "check_values",
     "check_facts",
     "check_avoid",
     "Requirements",
-    "aims_of",
-    "warmed",
+    "multipliers_of",
+    "anneal_rows",
     "finalize",
-    "Aim",
+    "Multiplier",
     "Avoid",
     "Bound",
     "Correlation",
     "Difference",
-    "FunctionGauge",
-    "Lens",
+    "FunctionEvaluator",
+    "ColumnMap",
     "Mean",
     "Penalty",
     "Rate",
     "Share",
     "Statistic",
-    "StatisticGauge",
+    "StatisticEvaluator",
     "Threshold",
-    "View",
-    "Wish",
+    "ParticleFrame",
+    "PenaltyTerm",
     "above",
     "as_penalty",
     "at_least",
     "at_most",
     "avoid",
     "below",
-    "bound_aims",
+    "bound_multipliers",
     "check_penalty",
     "dither",
     "equal",
     "match",
     "not_above",
-    "settle",
+    "refine_constrained",
 ]
 
 # %% ../nbs/07_constraints.ipynb #c003
 _all_ = [
-    "Aim",
+    "Multiplier",
     "Avoid",
     "Bound",
     "Correlation",
     "Difference",
-    "FunctionGauge",
-    "Lens",
+    "FunctionEvaluator",
+    "ColumnMap",
     "Mean",
     "Penalty",
     "Rate",
     "Share",
     "Statistic",
-    "StatisticGauge",
+    "StatisticEvaluator",
     "Threshold",
-    "View",
-    "Wish",
+    "ParticleFrame",
+    "PenaltyTerm",
     "above",
     "as_penalty",
     "at_least",
     "at_most",
     "avoid",
     "below",
-    "bound_aims",
+    "bound_multipliers",
     "check_penalty",
     "dither",
     "equal",
     "match",
     "not_above",
-    "settle",
+    "refine_constrained",
 ]  # of the last chapter, handed on
 
 
@@ -288,7 +292,7 @@ def _bin_points(
     return (out * tick).astype("datetime64[us]") if isinstance(column.low, str) else out
 
 
-def _corners(column, k: int, points: int = 3) -> np.ndarray:  # (k, e) values
+def probe_values(column, k: int, points: int = 3) -> np.ndarray:  # (k, e) values
     """The values of each code at which a rule is asked; the last row stands for missing
     ones."""
     levels, missing = (
@@ -322,16 +326,16 @@ class RuleError(ValueError):
 
 
 # %% ../nbs/07_constraints.ipynb #s0160
-def _stout(
+def drop_null_cells(
     some: np.ndarray, stout: np.ndarray
 ) -> np.ndarray:  # boolean, of the same shape: some points of a cell, and more than one
     """The cells with more than one point, and those without which a code of some column
     would be lost."""
     out = stout.copy()
     for axis in range(some.ndim):
-        others = tuple(a for a in range(some.ndim) if a != axis)
+        external = tuple(a for a in range(some.ndim) if a != axis)
         out |= some & (
-            some.any(others, keepdims=True) & ~stout.any(others, keepdims=True)
+            some.any(external, keepdims=True) & ~stout.any(external, keepdims=True)
         )
     return out
 
@@ -345,26 +349,28 @@ class Group:
     # a bin are asked
     points: int
 
-    def __init__(self, rules: list, lens: Lens):
-        self.rules, self.lens, names = (
+    def __init__(self, rules: list, column_map: ColumnMap):
+        self.rules, self.column_map, names = (
             rules,
-            lens,
+            column_map,
             {n for r in rules for n in r.columns},
         )
-        self.columns = tuple(n for n in lens.names if n in names)
-        self.held, self.free = (
-            tuple(n for n in self.columns if (n in lens.public) == there)
+        self.columns = tuple(n for n in column_map.names if n in names)
+        self.fixed, self.free = (
+            tuple(n for n in self.columns if (n in column_map.public) == there)
             for there in (True, False)
         )
         self.idle: list = []
         self.corners = {
-            n: _corners(lens.columns[n], lens.shape[lens.index(n)])
+            n: probe_values(
+                column_map.columns[n], column_map.shape[column_map.index(n)]
+            )
             for n in self.columns
             # # rules that forbid nothing, whoever the public rows are; values that are
             # asked
         }
         self.allowed, self.may = (
-            _ask_rows(self) if self.held else _ask_grid(self)
+            _ask_rows(self) if self.fixed else _ask_grid(self)
             # # over the codes of all columns; (kinds, codes of free columns) which rows
             # may
             # be where
@@ -374,24 +380,26 @@ class Group:
         self, rows: Any, n: int
     ) -> np.ndarray:  # which rows of the table, how many -> (n,)
         "The kind of each row."
-        return self.kind[rows] if self.held else np.zeros(n, int)
+        return self.kind[rows] if self.fixed else np.zeros(n, int)
 
 
 # %% ../nbs/07_constraints.ipynb #c029
 def _options(
-    group: Group, name: str, fixed: Mapping, points: int
+    group: Group, name: str, known_values: Mapping, points: int
 ) -> tuple:  # (n, P) values and codes, with n = 1 if they are the same for all rows; how many of the P are copies
     """What a free column can be: copies of fixed values of its kind that lie within its
     bins, and its points."""
     corners, values, codes = (
-        _corners(
-            group.lens.columns[name], group.lens.shape[group.lens.index(name)], points
+        probe_values(
+            group.column_map.columns[name],
+            group.column_map.shape[group.column_map.index(name)],
+            points,
         ),
         [],
         [],
     )
     known = corners[~_unknown(corners[:, 0])]
-    for v in fixed.values():
+    for v in known_values.values():
         if known.shape[1] == 1 or v.dtype.kind not in {
             "i": "iuf",
             "f": "iuf",
@@ -478,12 +486,12 @@ def _order(
     return order, max(largest, float(np.prod([float(size[n]) for n in group.free])))
 
 
-def _points(group: Group, fixed: Mapping, points: int) -> tuple:  # as `_order`
+def _points(group: Group, known_values: Mapping, points: int) -> tuple:  # as `_order`
     "The order, and the size of the largest table, with so many values of a bin."
     return _order(
         group,
         {
-            x: _options(group, x, {n: v[:1] for n, v in fixed.items()}, points)[
+            x: _options(group, x, {n: v[:1] for n, v in known_values.items()}, points)[
                 0
             ].shape[1]
             for x in group.free
@@ -519,16 +527,16 @@ def _join(tables: list) -> Any:  # 0, 1 or more good points
     return functools.reduce(lambda a, b: np.minimum(a * b, 2), tables)
 
 
-def _asked(
-    group: Group, fixed: Mapping, n: int, points: int
+def iter_support(
+    group: Group, known_values: Mapping, n: int, points: int
 ):  # public column -> (n,) values
     """Parts of the rows, with how many points of each cell are good for them: 0, 1 or
     more, (b, codes of free columns)."""
-    order, largest = _points(group, fixed, points)
+    order, largest = _points(group, known_values, points)
     step = max(int(2e7 / largest), 1)
     for first in range(0, n, step):
         part = slice(first, min(first + step, n))
-        some = {x: v[part] for x, v in fixed.items()}
+        some = {x: v[part] for x, v in known_values.items()}
         both = {x: _options(group, x, some, points) for x in group.free} | {
             x: (v[:, None], None, 0) for x, v in some.items()
         }
@@ -540,7 +548,7 @@ def _asked(
             )
             for r in group.rules
         ]
-        if not fixed:
+        if not known_values:
             group.idle = [r for r, (_, t) in zip(group.rules, tables) if t.all()]
         b = part.stop - first
         for x in order:
@@ -569,7 +577,7 @@ def _real_numbers(group: Group, name: str) -> bool:
     return (
         group.corners[name].shape[1] > 1
         and group.corners[name].dtype.kind == "f"
-        and not getattr(group.lens.columns[name], "_whole", False)
+        and not getattr(group.column_map.columns[name], "_whole", False)
     )
 
 
@@ -598,9 +606,9 @@ def _ask_grid(
             "at once, above the limit of 4e+08: give these columns fewer bins, or "
             "write rules that read fewer of them."
         )
-    _, count = next(_asked(group, {}, 1, group.points))
+    _, count = next(iter_support(group, {}, 1, group.points))
     allowed = (
-        _stout(count[0] > 0, count[0] > 1)
+        drop_null_cells(count[0] > 0, count[0] > 1)
         if any(_real_numbers(group, n) for n in group.columns)
         else count[0] > 0
     )
@@ -608,7 +616,7 @@ def _ask_grid(
 
 
 # %% ../nbs/07_constraints.ipynb #c019
-def _fewest(
+def minimal_conflict(
     items: list, fails: Callable
 ) -> list:  # list of items -> whether it cannot be
     "A smallest set of items (by dropping) that still fails."
@@ -620,12 +628,12 @@ def _fewest(
 
 
 # %% ../nbs/07_constraints.ipynb #c019b
-def _gather(rules: Sequence, lens: Lens) -> list:
+def _gather(rules: Sequence, column_map: ColumnMap) -> list:
     "Rules in groups that share columns."
     sets: list = []
     for rule in rules:
         for n in rule.columns:
-            lens.index(n)  # raises for an unknown column
+            column_map.index(n)  # raises for an unknown column
         touching = [
             s for s in sets if any(set(rule.columns) & set(r.columns) for r in s)
         ]
@@ -633,9 +641,9 @@ def _gather(rules: Sequence, lens: Lens) -> list:
             [r for s in touching for r in s] + [rule]
         ]
     for s in sets:
-        if (key := tuple(map(id, s))) not in lens.judged:
-            lens.judged[key] = Group(s, lens)
-    return [lens.judged[tuple(map(id, s))] for s in sets]
+        if (key := tuple(map(id, s))) not in column_map.judged:
+            column_map.judged[key] = Group(s, column_map)
+    return [column_map.judged[tuple(map(id, s))] for s in sets]
 
 
 def _names_of(rules: Sequence) -> str:
@@ -648,18 +656,20 @@ def _names_of(rules: Sequence) -> str:
     )
 
 
-def _check_rows(group: Group, lens: Lens) -> None:
+def _check_rows(group: Group, column_map: ColumnMap) -> None:
     "Raise a sentence about public rows that no value of the other columns completes."
-    if not group.held or group.told.all():
+    if not group.fixed or group.told.all():
         return
-    few = _fewest(
+    few = minimal_conflict(
         group.rules,
-        lambda rules: any(g.held and not g.told.all() for g in _gather(rules, lens)),
+        lambda rules: any(
+            g.fixed and not g.told.all() for g in _gather(rules, column_map)
+        ),
     )
-    blamed = [g for g in _gather(few, lens) if g.held and not g.told.all()]
-    held, free = (
+    blamed = [g for g in _gather(few, column_map) if g.fixed and not g.told.all()]
+    fixed, free = (
         list(dict.fromkeys(n for g in blamed for n in names(g)))
-        for names in (lambda g: g.held, lambda g: g.free)
+        for names in (lambda g: g.fixed, lambda g: g.free)
     )
     levels = all(
         g.corners[n].shape[1] == 1 for g in blamed for n in g.free
@@ -676,13 +686,13 @@ def _check_rows(group: Group, lens: Lens) -> None:
     )
     raise RuleError(
         f"{np.any([~g.told for g in blamed], axis=0).sum()} rows of the public columns "
-        f"{', '.join(held)} break {_names_of(few)}{how}."
+        f"{', '.join(fixed)} break {_names_of(few)}{how}."
     )
 
 
-def groups_of(rules: Sequence, lens: Lens) -> list:
+def groups_of(rules: Sequence, column_map: ColumnMap) -> list:
     "The groups, or a sentence about rules that contradict each other."
-    groups = _gather(rules, lens)
+    groups = _gather(rules, column_map)
     for group in groups:
         for rule in group.idle:
             warnings.warn(
@@ -695,12 +705,12 @@ def groups_of(rules: Sequence, lens: Lens) -> list:
                 UserWarning,
                 stacklevel=3,
             )
-        _check_rows(group, lens)
+        _check_rows(group, column_map)
         if group.allowed.any():
             continue
-        few = _fewest(
+        few = minimal_conflict(
             group.rules,
-            lambda rules: not all(g.allowed.any() for g in _gather(rules, lens)),
+            lambda rules: not all(g.allowed.any() for g in _gather(rules, column_map)),
         )
         columns = [n for n in group.columns if any(n in r.columns for r in few)]
         points = (
@@ -831,7 +841,7 @@ def repair(
     codes: np.ndarray,  # (m, d) integer codes, left unchanged
     groups: Sequence,  # of rules, from `groups_of`
     embedding: Embedding,  # places of the levels
-    held: Sequence = (),  # names of columns that keep their codes
+    fixed: Sequence = (),  # names of columns that keep their codes
     seed=None,  # int, numpy Generator or None
     rows: Any = slice(None),  # which rows of the table these are, for public columns
 ) -> np.ndarray:  # (m, d) codes, all allowed
@@ -840,7 +850,7 @@ def repair(
     for group in groups:
         js, kind = embedding.index(group.free), group.kinds(rows, len(codes))
         bad = np.flatnonzero(~group.may[(kind, *codes[:, js].T)])
-        weight = [1e3 if n in held else 1.0 for n in group.free]
+        weight = [1e3 if n in fixed else 1.0 for n in group.free]
 
         def place(cells):
             return np.concatenate(
@@ -878,7 +888,7 @@ def _find_cells(
         some = {x: v[left] for x, v in rows.items()}
         if points > group.points and len(left) * _points(group, some, points)[1] > 1e8:
             break
-        for part, count in _asked(group, some, len(left), points):
+        for part, count in iter_support(group, some, len(left), points):
             more = (
                 (count > 1)
                 if any(_real_numbers(group, x) for x in group.free)
@@ -895,12 +905,12 @@ def _by_bins(
     group: Group,
 ) -> np.ndarray:  # (codes of held columns, codes of free ones) boolean
     "What suits some value of the public bins."
-    lens = copy.copy(group.lens)
-    lens.public, lens.judged = {}, {}
-    allowed = Group(group.rules, lens).allowed.transpose(
-        [group.columns.index(n) for n in (*group.held, *group.free)]
+    column_map = copy.copy(group.column_map)
+    column_map.public, column_map.judged = {}, {}
+    allowed = Group(group.rules, column_map).allowed.transpose(
+        [group.columns.index(n) for n in (*group.fixed, *group.free)]
     )
-    out = allowed.reshape(int(np.prod(allowed.shape[: len(group.held)])), -1)
+    out = allowed.reshape(int(np.prod(allowed.shape[: len(group.fixed)])), -1)
     return out | ~out.any(1, keepdims=True)
 
 
@@ -909,22 +919,22 @@ def _ask_rows(group: Group, most: float = 2e8) -> tuple:  # most: questions
     """What rules allow when some columns are public; sets the kind of each row, and
     whether it can be completed."""
     public, shape, size = (
-        group.lens.public,
+        group.column_map.public,
         [len(group.corners[n]) for n in group.free],
-        [len(group.corners[n]) for n in group.held],
+        [len(group.corners[n]) for n in group.fixed],
     )
     tell = [
         np.unique(v, return_inverse=True)[1].ravel()
-        if hasattr(group.lens.columns[n], "low")
+        if hasattr(group.column_map.columns[n], "low")
         else code
-        for n, (v, code) in ((n, public[n]) for n in group.held)
+        for n, (v, code) in ((n, public[n]) for n in group.fixed)
     ]
     _, first, which = np.unique(
         np.stack(tell, 1), axis=0, return_index=True, return_inverse=True
     )  # rows that differ
     rows, home, which = (
-        {n: public[n][0][first] for n in group.held},
-        np.ravel_multi_index([public[n][1][first] for n in group.held], size),
+        {n: public[n][0][first] for n in group.fixed},
+        np.ravel_multi_index([public[n][1][first] for n in group.fixed], size),
         which.ravel(),
     )
     for points in (65, 17, 5, 3):
@@ -937,9 +947,9 @@ def _ask_rows(group: Group, most: float = 2e8) -> tuple:  # most: questions
         group.told = (
             np.all(
                 [
-                    Group([r], group.lens).told
+                    Group([r], group.column_map).told
                     for r in group.rules
-                    if set(r.columns) & set(group.held)
+                    if set(r.columns) & set(group.fixed)
                 ],
                 axis=0,
             )
@@ -964,7 +974,7 @@ def _ask_rows(group: Group, most: float = 2e8) -> tuple:  # most: questions
         left[h] |= may[k]
     allowed: Any = left.reshape(*size, *shape)
     return allowed.transpose(
-        [(*group.held, *group.free).index(n) for n in group.columns]
+        [(*group.fixed, *group.free).index(n) for n in group.columns]
     ), may
 
 
@@ -1016,7 +1026,7 @@ def _solve(
 # %% ../nbs/07_constraints.ipynb #c030cn
 def witnesses(
     group: Group,
-    fixed: Mapping,  # public column -> (n,) values
+    known_values: Mapping,  # public column -> (n,) values
     own: np.ndarray,  # (n, free columns) codes, which are kept if possible
     seed=0,  # int, numpy Generator or None
 ) -> tuple:  # free column -> (n,) values, (n, free columns) codes, (n,) whether found
@@ -1039,7 +1049,7 @@ def witnesses(
             break
         for a, x in enumerate(group.free):
             v, code, copies = _options(
-                group, x, {m: f[left] for m, f in fixed.items()}, points
+                group, x, {m: f[left] for m, f in known_values.items()}, points
             )
             if near:  # the points of the own cell, and copies that lie in it
                 e, first = (
@@ -1077,7 +1087,7 @@ def witnesses(
             good, pick = _solve(
                 group,
                 {x: cut(v) for x, (v, _) in options.items()}
-                | {m: f[left[rows]][:, None] for m, f in fixed.items()},
+                | {m: f[left[rows]][:, None] for m, f in known_values.items()},
                 rng,
             )
             good = np.broadcast_to(good, len(rows))
@@ -1100,13 +1110,13 @@ def _retry(
     codes: np.ndarray,
     bad: np.ndarray,
     group: Group,
-    lens: Lens,
+    column_map: ColumnMap,
     seed: int = 0,
 ) -> None:
     "Rows that no draw has put right, at a witness, in place."
-    js = lens.embedding.index(group.free)
+    js = column_map.embedding.index(group.free)
     new, codes[np.ix_(bad, js)], found = witnesses(
-        group, {n: values[n][bad] for n in group.held}, codes[np.ix_(bad, js)], seed
+        group, {n: values[n][bad] for n in group.fixed}, codes[np.ix_(bad, js)], seed
     )
     if not found.all():
         raise RuleError(
@@ -1124,10 +1134,10 @@ def place_rows(
     # cells are changed in place
     codes: np.ndarray,
     groups: Sequence,  # of rules, from `groups_of`
-    lens: Lens,  # what is known of the columns
+    column_map: ColumnMap,  # what is known of the columns
     # (codes of the group's columns, names, round) -> one array of values for each name
     draw: Callable,
-    fixed: Mapping = {},  # column name -> (m,) values that are public and stay
+    known_values: Mapping = {},  # column name -> (m,) values that are public and stay
     rounds: int = 20,  # of drawing again, before the rest go to their witness
 ) -> dict:  # column name -> (m,) values that obey, for the binned columns of the rules
     "Values inside the bins such that every row obeys every rule."
@@ -1135,10 +1145,10 @@ def place_rows(
     for group in groups:
         if all(c.shape[1] == 1 for c in group.corners.values()):
             continue
-        mine = codes[:, lens.embedding.index(group.columns)]
+        mine = codes[:, column_map.embedding.index(group.columns)]
         values = dict(
             zip(group.columns, map(np.array, draw(mine, group.columns, 0)))
-        ) | {n: v for n, v in fixed.items() if n in group.columns}
+        ) | {n: v for n, v in known_values.items() if n in group.columns}
 
         def good(rows):
             return np.all(
@@ -1154,11 +1164,11 @@ def place_rows(
             if not len(bad):
                 break
             for n, v in zip(group.columns, draw(mine[bad], group.columns, r)):
-                if n not in fixed:
+                if n not in known_values:
                     values[n][bad] = v
             bad = bad[~good(bad)]
         if len(bad):
-            _retry(values, codes, bad, group, lens)
+            _retry(values, codes, bad, group, column_map)
         out.update({n: v for n, v in values.items() if group.corners[n].shape[1] > 1})
     return out
 
@@ -1173,7 +1183,7 @@ class PublicMarginal:
     # crosstab from level (or tuple of levels)
     table: Any
     name: str = ""  # for messages
-    others: bool = (
+    external: bool = (
         False  # whether it is about other people than those of the private table
     )
 
@@ -1188,12 +1198,12 @@ class PublicMarginal:
         return repr(self.name or f"of {', '.join(self.columns)}")
 
     def shares(
-        self, lens: Lens
+        self, column_map: ColumnMap
     ) -> tuple:  # clique in the order of the schema, array that sums to 1
         "The marginal as probabilities."
-        shape = tuple(lens.shape[lens.index(n)] for n in self.columns)
+        shape = tuple(column_map.shape[column_map.index(n)] for n in self.columns)
         table = (
-            _by_level(self, lens, shape)
+            _by_level(self, column_map, shape)
             if hasattr(self.table, "items")
             else np.asarray(self.table, float)
         )
@@ -1207,7 +1217,7 @@ class PublicMarginal:
                 f"the public marginal {self.label()} must hold finite numbers, none "
                 "negative and not all zero."
             )
-        order = np.argsort([lens.index(n) for n in self.columns])
+        order = np.argsort([column_map.index(n) for n in self.columns])
         return tuple(self.columns[i] for i in order), table.transpose(
             order
         ) / table.sum()
@@ -1244,23 +1254,28 @@ def _entries(
     return [(tuple(np.array(key, object)[order]), x) for key, x in items]
 
 
-def _levels(name: str, lens: Lens) -> list:  # None stands for missing
+def _levels(name: str, column_map: ColumnMap) -> list:  # None stands for missing
     """What each code of a column stands for: its level, or the only whole number of its
     bin; nothing where bins hold several values."""
-    column, known = lens.columns[name], getattr(lens.columns[name], "levels", None)
+    column, known = (
+        column_map.columns[name],
+        getattr(column_map.columns[name], "levels", None),
+    )
     if (
         known is None
         and getattr(column, "_whole", False)
         and (column._ends[0] == column._ends[1]).all()
     ):
         known = [int(x) for x in column._ends[0]]
-    return [*(known or []), *[None] * lens.missing[name]]
+    return [*(known or []), *[None] * column_map.missing[name]]
 
 
-def _by_level(marginal: PublicMarginal, lens: Lens, shape: tuple) -> np.ndarray:
+def _by_level(
+    marginal: PublicMarginal, column_map: ColumnMap, shape: tuple
+) -> np.ndarray:
     "A public marginal that is given by levels, as an array over the codes."
     out, said = np.zeros(shape), f"the public marginal {marginal.label()}"
-    levels = [_levels(n, lens) for n in marginal.columns]
+    levels = [_levels(n, column_map) for n in marginal.columns]
     entries = _entries(marginal.table, marginal.columns)
     for key, value in entries:
         if len(key) != len(shape):
@@ -1281,10 +1296,10 @@ def _by_level(marginal: PublicMarginal, lens: Lens, shape: tuple) -> np.ndarray:
     ):
         if (
             not (forgotten := [x for x in known if x not in seen])
-            or (said, n) in lens.said
+            or (said, n) in column_map.said
         ):
             continue
-        lens.said.add((said, n))
+        column_map.said.add((said, n))
         warnings.warn(
             (
                 f"{said} does not name {', '.join(map(repr, forgotten))} of {n!r}, so "
@@ -1335,19 +1350,19 @@ def exact_counts(
     public: dict,  # clique -> probability array
     embedding: Embedding,  # places of the levels
     groups: Sequence = (),  # of rules
-    held: Sequence = (),  # names of columns that keep their codes
+    fixed: Sequence = (),  # names of columns that keep their codes
     seed=None,  # int, numpy Generator or None
 ) -> np.ndarray:  # (m, d) codes
     "Rows whose public marginals are right to the last row, where the rules let them."
-    codes, rng, fixed = (
+    codes, rng, known_values = (
         np.array(codes, np.int32),
         np.random.default_rng(seed),
-        set(held),
+        set(fixed),
     )
     for clique, table in public.items():
         js, lead = (
             np.array(embedding.index(clique)),
-            [a for a, n in enumerate(clique) if n in fixed],
+            [a for a, n in enumerate(clique) if n in known_values],
         )
         if len(lead) == len(clique):
             continue
@@ -1375,7 +1390,7 @@ def exact_counts(
                     some,
                     js,
                     target,
-                    tuple(fixed | set(clique)),
+                    tuple(known_values | set(clique)),
                     groups,
                     embedding,
                     rng,
@@ -1386,7 +1401,7 @@ def exact_counts(
                     surplus[cell[some[i]]] -= 1
                     surplus[to] += 1
                     codes[some[i]], cell[some[i]] = new[i], to
-        fixed |= set(clique)
+        known_values |= set(clique)
     return codes
 
 
@@ -1396,7 +1411,7 @@ class PublicColumns:
     "Columns that are public row by row; the synthetic table keeps them as they are."
 
     frame: Any  # table in memory with the public columns, and no other
-    others: bool = (
+    external: bool = (
         False  # whether the rows are other people than those of the private table
     )
 
@@ -1415,21 +1430,21 @@ class PublicColumns:
 
 def draw_given(
     mixture,  # a mixture of products with `names`, `block(name)`
-    given: np.ndarray,  # (m, p) codes of the public columns
+    public_codes: np.ndarray,  # (m, p) codes of the public columns
     names: Sequence,  # their names
     seed=None,  # int, numpy Generator or None
 ) -> np.ndarray:  # (m, d) int32 codes
     "Rows of a mixture, given some of their columns."
-    rng, m = np.random.default_rng(seed), len(given)
+    rng, m = np.random.default_rng(seed), len(public_codes)
     weight = sum(
-        np.log(np.maximum(mixture.block(n), 1e-12))[:, given[:, a]]
+        np.log(np.maximum(mixture.block(n), 1e-12))[:, public_codes[:, a]]
         for a, n in enumerate(names)
     )  # (K, m)
     component = (weight + rng.gumbel(size=weight.shape)).argmax(0)
     out = np.empty((m, len(mixture.names)), np.int32)
     for j, n in enumerate(mixture.names):
         if n in names:
-            out[:, j] = given[:, list(names).index(n)]
+            out[:, j] = public_codes[:, list(names).index(n)]
             continue
         edge = mixture.block(n).cumsum(1)[component]
         out[:, j] = np.minimum(
@@ -1440,11 +1455,11 @@ def draw_given(
 
 # %% ../nbs/07_constraints.ipynb #l045
 def _tilt_to(
-    bound: Bound, features: np.ndarray, weight: np.ndarray, lens: Lens
+    bound: Bound, features: np.ndarray, weight: np.ndarray, column_map: ColumnMap
 ) -> np.ndarray:  # (m, q) features and (m,) weights of rows -> (m,) weights
     "Weights that bring the statistic nearer to its bound; the same ones if it is met."
     means = torch.as_tensor(weight @ features).requires_grad_(True)
-    value = bound.statistic.combine(means, lens)
+    value = bound.statistic.combine(means, column_map)
     s, slope = value.item(), torch.autograd.grad(value, means)[0].numpy()
     gap = np.clip(s, bound.low, bound.high) - s
     g = features @ slope
@@ -1457,11 +1472,11 @@ def _tilt_to(
     return new / new.sum()
 
 
-def leaned(
+def reweight_tables(
     tables: Mapping,  # clique -> probability array
     codes: np.ndarray,  # (m, d) rows that have these tables, or nearly
     public: Mapping,  # clique -> public probability array
-    lens: Lens,  # what is known of the columns
+    column_map: ColumnMap,  # what is known of the columns
     bounds: Sequence = (),  # Bound, to be met
     rounds: int = 50,  # of raking and tilting
 ) -> dict:  # clique -> probability array
@@ -1470,12 +1485,12 @@ def leaned(
 
     def cell(clique, t):
         return np.ravel_multi_index(
-            tuple(codes[:, lens.index(n)] for n in clique), t.shape
+            tuple(codes[:, column_map.index(n)] for n in clique), t.shape
         )
 
     cells, view = (
         {clique: cell(clique, t) for clique, t in public.items()},
-        lens(torch.as_tensor(lens.embedding.embed(codes))),
+        column_map(torch.as_tensor(column_map.embedding.embed(codes))),
     )
     with torch.no_grad():
         features = [b.statistic.features(view).double().numpy() for b in bounds]
@@ -1489,7 +1504,7 @@ def leaned(
                 ]
             )
         for b, f in zip(bounds, features):
-            weight = _tilt_to(b, f, weight, lens)
+            weight = _tilt_to(b, f, weight, column_map)
     out: dict[tuple, np.ndarray] = {}
     for clique, t in tables.items():
         key = cell(clique, t)
@@ -1516,12 +1531,12 @@ class Fact:
 
 # %% ../nbs/07_constraints.ipynb #s0460
 def _fraction(
-    statistic: Statistic, facts: Sequence, lens: Lens
+    statistic: Statistic, facts: Sequence, column_map: ColumnMap
 ) -> tuple | None:  # coefficients above and below the line
     """A statistic as a fraction of means; a correlation is one when both columns are
     public, for then means and variances are known."""
     if not isinstance(statistic, Correlation):
-        return statistic.fraction(lens)
+        return statistic.fraction(column_map)
     means = []
     for name in (statistic.a, statistic.b):
         shares = next(
@@ -1534,8 +1549,8 @@ def _fraction(
         )
         if shares is None:
             return None
-        x = (lens.values(name) - min(lens.values(name))) / (
-            np.ptp(lens.values(name)) or 1.0
+        x = (column_map.values(name) - min(column_map.values(name))) / (
+            np.ptp(column_map.values(name)) or 1.0
         )
         means.append((shares @ x, shares @ x**2))
     (a, aa), (b, bb) = means
@@ -1552,38 +1567,38 @@ def _fraction(
 
 # %% ../nbs/07_constraints.ipynb #v111
 def _open_cells(
-    facts: Sequence, columns: tuple, lens: Lens
+    facts: Sequence, columns: tuple, column_map: ColumnMap
 ) -> np.ndarray:  # boolean, over the codes of the columns
     """The cells in which rows may be: no rule forbids them, and no public table has
     nobody there."""
     mask, some = (
-        np.ones([lens.shape[lens.index(n)] for n in columns], bool),
+        np.ones([column_map.shape[column_map.index(n)] for n in columns], bool),
         lambda a, axes: a.any(axes),
     )
-    for g in _gather([f.rule for f in facts if f.rule is not None], lens):
+    for g in _gather([f.rule for f in facts if f.rule is not None], column_map):
         mask &= _narrow(g.allowed, g.columns, columns, some)
     for f in facts:
-        common = tuple(n for n in lens.names if n in f.columns and n in columns)
+        common = tuple(n for n in column_map.names if n in f.columns and n in columns)
         if f.table is not None and common:
             mask &= _narrow(f.table(common) > 0, common, columns, some)
     return mask
 
 
 def _in_cells(
-    statistic: Statistic, columns: tuple, cells: np.ndarray, lens: Lens
+    statistic: Statistic, columns: tuple, cells: np.ndarray, column_map: ColumnMap
 ) -> np.ndarray:  # (cells, columns) codes -> (cells, q)
     "The features of a row in each of the cells."
-    z = np.full((len(cells), lens.embedding.dim), 0.5, np.float32)
+    z = np.full((len(cells), column_map.embedding.dim), 0.5, np.float32)
     for a, n in enumerate(columns):
-        z[:, lens.embedding.columns[lens.index(n)]] = lens.embedding.centres[
-            lens.index(n)
-        ][cells[:, a]]
-    return statistic.features(lens(torch.as_tensor(z))).numpy()
+        z[:, column_map.embedding.columns[column_map.index(n)]] = (
+            column_map.embedding.centres[column_map.index(n)][cells[:, a]]
+        )
+    return statistic.features(column_map(torch.as_tensor(z))).numpy()
 
 
 # %% ../nbs/07_constraints.ipynb #s0461
 def _conditions(
-    facts: Sequence, columns: tuple, cells: np.ndarray, lens: Lens
+    facts: Sequence, columns: tuple, cells: np.ndarray, column_map: ColumnMap
 ) -> tuple:  # list of (key of each cell, shares) for tables, (cells, rows) coefficients of the bounds (>= 0)
     "What tables and bounds ask of the probabilities of the cells."
     tables, rows = [], [np.empty((len(cells), 0))]
@@ -1601,42 +1616,46 @@ def _conditions(
                 )
             )
         elif f.bound is not None and (
-            fraction := _fraction(f.bound.statistic, facts, lens)
+            fraction := _fraction(f.bound.statistic, facts, column_map)
         ):
             above, below = (
                 np.array(fraction)
                 @ np.c_[
                     np.ones(len(cells)),
-                    _in_cells(f.bound.statistic, columns, cells, lens),
+                    _in_cells(f.bound.statistic, columns, cells, column_map),
                 ].T
             )
-            room, size = (
-                f.bound.room(lens),
+            tolerance, size = (
+                f.bound.tolerance(column_map),
                 (abs(above).max() + abs(below).max()) or 1.0,
             )
             if f.bound.low > -np.inf:
-                rows.append(((above - (f.bound.low - room) * below) / size)[:, None])
+                rows.append(
+                    ((above - (f.bound.low - tolerance) * below) / size)[:, None]
+                )
             if f.bound.high < np.inf:
-                rows.append((((f.bound.high + room) * below - above) / size)[:, None])
+                rows.append(
+                    (((f.bound.high + tolerance) * below - above) / size)[:, None]
+                )
             if below.min() < 1e-5:
                 rows.append((below - 1e-5)[:, None])  # a rate needs a group
     return tables, np.concatenate(rows, axis=1).round(9)
 
 
 # %% ../nbs/07_constraints.ipynb #c047
-def possible(
+def is_feasible(
     facts: Sequence,  # rules, bounds and public tables
     # on whose cells they are judged; tables and rules are narrowed to them
     columns: tuple,
-    lens: Lens,  # what is known of the columns
+    column_map: ColumnMap,  # what is known of the columns
     # unknowns of the linear program; beyond them nothing is known to be impossible
     most: float = 1e5,
 ) -> bool:
     "Whether some table obeys all facts."
-    cells = np.argwhere(_open_cells(facts, columns, lens))
+    cells = np.argwhere(_open_cells(facts, columns, column_map))
     if not len(cells):
         return False
-    tables, rows = _conditions(facts, columns, cells, lens)
+    tables, rows = _conditions(facts, columns, cells, column_map)
     kinds = np.unique(
         np.column_stack([*(key for key, _, _ in tables), rows]), axis=0
     )  # cells that nothing tells apart are one unknown
@@ -1681,13 +1700,13 @@ def possible(
 
 
 # %% ../nbs/07_constraints.ipynb #c050
-def _exclusion(few: Sequence, lens: Lens) -> RuleError:  # facts and bounds
+def _exclusion(few: Sequence, column_map: ColumnMap) -> RuleError:  # facts and bounds
     "The sentence about facts that no table obeys."
     words, rules = (
         [x.label() if isinstance(x, Bound) else x.label for x in few],
         [x.rule for x in few if isinstance(x, Fact) and x.rule is not None],
     )
-    rows = [n for n in lens.public if any(n in r.columns for r in rules)]
+    rows = [n for n in column_map.public if any(n in r.columns for r in rules)]
     if rows and not any(w.startswith("the public columns") for w in words):
         words.append(f"the public columns {', '.join(rows)}")
     return RuleError(
@@ -1701,7 +1720,7 @@ def _exclusion(few: Sequence, lens: Lens) -> RuleError:  # facts and bounds
 
 
 def check_together(
-    facts: Sequence, lens: Lens, shown: Sequence = (), most: float = 2e6
+    facts: Sequence, column_map: ColumnMap, shown: Sequence = (), most: float = 2e6
 ) -> None:  # shown: facts that connect no columns; most: cells that are listed
     "Raise a sentence that names the facts when no table obeys all of them."
     sets: list[list] = []
@@ -1715,14 +1734,16 @@ def check_together(
             continue  # groups_of has judged them
 
         def size(names):
-            return np.prod([float(lens.shape[lens.index(n)]) for n in names])
+            return np.prod(
+                [float(column_map.shape[column_map.index(n)]) for n in names]
+            )
 
         columns = {n for f in mine for n in f.columns}
         for scope in [
             columns,
             *(f.columns for f in mine if size(columns) > 1e5),
         ]:  # too wide: each fact on its own columns, too
-            names = tuple(n for n in lens.names if n in scope)
+            names = tuple(n for n in column_map.names if n in scope)
             if size(names) > most:
                 continue
             here = [
@@ -1736,18 +1757,20 @@ def check_together(
             ]
 
             def fails(some):
-                return not possible(some, names, lens)
+                return not is_feasible(some, names, column_map)
 
             if not fails(here):
                 continue
-            raise _exclusion(_fewest(here, fails), lens)
+            raise _exclusion(minimal_conflict(here, fails), column_map)
 
 
-def check_range(bounds: Sequence, lens: Lens) -> None:
+def check_range(bounds: Sequence, column_map: ColumnMap) -> None:
     "Raise a sentence when a bound lies outside what its statistic can be."
     for b in bounds:
-        low, high = b.statistic.limits(lens)
-        if b.low > high + b.room(lens) or b.high < low - b.room(lens):
+        low, high = b.statistic.limits(column_map)
+        if b.low > high + b.tolerance(column_map) or b.high < low - b.tolerance(
+            column_map
+        ):
             raise RuleError(
                 f"{b.label()} asks for what cannot be: the statistic, read at the "
                 f"middle of bins, lies between {low:g} and {high:g}; correct it."
@@ -1768,30 +1791,30 @@ def _sign_range(cells: np.ndarray) -> tuple:  # smallest and largest correlation
 
 
 def _open_in_order(
-    tie: Correlation, facts: Sequence, lens: Lens
+    tie: Correlation, facts: Sequence, column_map: ColumnMap
 ) -> np.ndarray:  # boolean, first column down, second across
     """The cells of a correlation's columns in which rows may be, in the order of their
     values."""
-    return _open_cells(facts, (tie.a, tie.b), lens)[
-        np.ix_(*(np.argsort(lens.values(n)) for n in (tie.a, tie.b)))
+    return _open_cells(facts, (tie.a, tie.b), column_map)[
+        np.ix_(*(np.argsort(column_map.values(n)) for n in (tie.a, tie.b)))
     ]
 
 
 # %% ../nbs/07_constraints.ipynb #v113
 def _query_range(
-    query: Threshold, facts: Sequence, lens: Lens
+    query: Threshold, facts: Sequence, column_map: ColumnMap
 ) -> tuple:  # smallest and largest value, not too narrow
     "What a thresholding query can be when the facts hold."
     theta, groups = (
         query.slope * np.array(query.theta),
-        _gather([f.rule for f in facts if f.rule is not None], lens),
+        _gather([f.rule for f in facts if f.rule is not None], column_map),
     )
     score = {
-        n: np.asarray(lens.embedding.centres[j], float)
-        @ theta[lens.embedding.columns[j]]
-        for j, n in enumerate(lens.names)
+        n: np.asarray(column_map.embedding.centres[j], float)
+        @ theta[column_map.embedding.columns[j]]
+        for j, n in enumerate(column_map.names)
     }
-    alone = [(n,) for n in lens.names if not any(n in g.columns for g in groups)]
+    alone = [(n,) for n in column_map.names if not any(n in g.columns for g in groups)]
 
     def best(block, names, columns):
         return _narrow(block, names, columns, lambda a, axes: a.max(axes))
@@ -1840,31 +1863,31 @@ def _parts(statistic: Statistic) -> list:  # of (sign, statistic)
     )
 
 
-def _linear(statistic: Statistic, lens: Lens) -> bool:
+def _linear(statistic: Statistic, column_map: ColumnMap) -> bool:
     """Whether a linear program over the cells of its columns can judge a statistic: it
     is a fraction, and reads columns that it names."""
-    return statistic.fraction(lens) is not None and all(
+    return statistic.fraction(column_map) is not None and all(
         s.names() for _, s in _parts(statistic)
     )
 
 
 def _reach(
-    statistic: Statistic, facts: Sequence, lens: Lens, most: float = 1e5
+    statistic: Statistic, facts: Sequence, column_map: ColumnMap, most: float = 1e5
 ) -> tuple:  # smallest and largest value, not too narrow
     "What a statistic can be when the facts hold."
     if isinstance(statistic, Threshold):
-        return _query_range(statistic, facts, lens)
-    names = tuple(n for n in lens.names if n in statistic.names())
+        return _query_range(statistic, facts, column_map)
+    names = tuple(n for n in column_map.names if n in statistic.names())
     near = [f for f in facts if set(f.columns) & set(names)]
     low, high = (
-        _sign_range(_open_in_order(statistic, near, lens))
+        _sign_range(_open_in_order(statistic, near, column_map))
         if isinstance(statistic, Correlation)
-        else statistic.limits(lens)
+        else statistic.limits(column_map)
     )
     if (
         not near
-        or not _fraction(statistic, near, lens)
-        or np.prod([float(lens.shape[lens.index(n)]) for n in names]) > most
+        or not _fraction(statistic, near, column_map)
+        or np.prod([float(column_map.shape[column_map.index(n)]) for n in names]) > most
     ):
         return low, high
 
@@ -1872,13 +1895,13 @@ def _reach(
         side, good, bad
     ):  # the nearest value to `good` that is known to be out of reach
         def can(v):
-            return possible(
+            return is_feasible(
                 [
                     *near,
                     Fact("", names, bound=Bound(statistic, **{side: v}, slack=0.0)),
                 ],
                 names,
-                lens,
+                column_map,
             )
 
         if can(bad):
@@ -1894,24 +1917,26 @@ def _reach(
 
 # %% ../nbs/07_constraints.ipynb #v117
 def _patterns(
-    rates: Sequence, facts: Sequence, lens: Lens, most: float = 1e5
+    rates: Sequence, facts: Sequence, column_map: ColumnMap, most: float = 1e5
 ) -> np.ndarray:  # (k, rates)
     """What a row of a group can count in each of the group's rates; anything when there
     are too many cells."""
-    names = tuple(n for n in lens.names if any(n in r.names() for r in rates))
-    if np.prod([float(lens.shape[lens.index(n)]) for n in names]) > most:
+    names = tuple(n for n in column_map.names if any(n in r.names() for r in rates))
+    if np.prod([float(column_map.shape[column_map.index(n)]) for n in names]) > most:
         return np.array(list(itertools.product((0.0, 1.0), repeat=len(rates))))
     cells = np.argwhere(
-        _open_cells([f for f in facts if set(f.columns) & set(names)], names, lens)
+        _open_cells(
+            [f for f in facts if set(f.columns) & set(names)], names, column_map
+        )
     )
     both = np.stack(
-        [_in_cells(r, names, cells, lens) for r in rates], 1
+        [_in_cells(r, names, cells, column_map) for r in rates], 1
     )  # (cells, rates, 2)
     return np.unique(both[both[:, 0].sum(1) > 0.5, :, 0].round(6), axis=0)
 
 
 def _mixtures(
-    atoms: list, facts: Sequence, lens: Lens
+    atoms: list, facts: Sequence, column_map: ColumnMap
 ) -> tuple:  # matrix over values and weights of patterns, right-hand side
     "The equations that tie rates over the same group."
     groups: list[list] = []
@@ -1921,7 +1946,7 @@ def _mixtures(
             groups.append([r])
         else:
             mine.append(r)
-    sets = [(g, _patterns(g, facts, lens)) for g in groups if len(g) > 1]
+    sets = [(g, _patterns(g, facts, column_map)) for g in groups if len(g) > 1]
     width, at = len(atoms) + sum(len(p) for _, p in sets), len(atoms)
     blocks, right = [np.zeros((0, width))], [np.zeros(0)]
     for g, p in sets:
@@ -1936,7 +1961,7 @@ def _mixtures(
 
 # %% ../nbs/07_constraints.ipynb #c053
 def _agree(
-    bounds: Sequence, facts: Sequence, lens: Lens
+    bounds: Sequence, facts: Sequence, column_map: ColumnMap
 ) -> bool:  # facts: rules and public tables
     "Whether some values of the bounds' statistics obey all bounds."
     split, atoms, loose, ask, limit = (
@@ -1950,24 +1975,27 @@ def _agree(
         for _, s in parts:
             if s not in atoms:
                 atoms.append(s)
-            if not _linear(b.statistic, lens):
+            if not _linear(b.statistic, column_map):
                 loose.append(s)  # the others are judged by check_together
     if not loose:
         return True
-    ranges = [_reach(s, facts, lens) if s in loose else s.limits(lens) for s in atoms]
+    ranges = [
+        _reach(s, facts, column_map) if s in loose else s.limits(column_map)
+        for s in atoms
+    ]
     if any(low > high for low, high in ranges):
         return False
-    same, right = _mixtures(atoms, facts, lens)
+    same, right = _mixtures(atoms, facts, column_map)
     for b, parts in zip(bounds, split):
         row = np.zeros(same.shape[1])
         for sign, s in parts:
             row[atoms.index(s)] += sign
         if b.low > -np.inf:
             ask.append(-row)
-            limit.append(b.room(lens) - b.low)
+            limit.append(b.tolerance(column_map) - b.low)
         if b.high < np.inf:
             ask.append(row)
-            limit.append(b.high + b.room(lens))
+            limit.append(b.high + b.tolerance(column_map))
     free = [(0.0, None)] * (same.shape[1] - len(atoms))
     return (
         linprog(
@@ -1983,7 +2011,7 @@ def _agree(
 
 
 def check_values(
-    bounds: Sequence, facts: Sequence, lens: Lens
+    bounds: Sequence, facts: Sequence, column_map: ColumnMap
 ) -> None:  # facts: rules and public tables
     "Raise a sentence that names the bounds when no values of their statistics obey all of them."
 
@@ -1991,17 +2019,17 @@ def check_values(
         return not _agree(
             [x for x in some if isinstance(x, Bound)],
             [x for x in some if isinstance(x, Fact)],
-            lens,
+            column_map,
         )
 
     if fails([*bounds, *facts]):
-        raise _exclusion(_fewest([*bounds, *facts], fails), lens)
+        raise _exclusion(minimal_conflict([*bounds, *facts], fails), column_map)
 
 
 # %% ../nbs/07_constraints.ipynb #c057
-def _beside(rules: Sequence, lens: Lens) -> str:
+def _beside(rules: Sequence, column_map: ColumnMap) -> str:
     "The public columns of rules, in a sentence."
-    names = [n for n in lens.public if any(n in r.columns for r in rules)]
+    names = [n for n in column_map.public if any(n in r.columns for r in rules)]
     return (
         f", given the public column{'s' * (len(names) > 1)} {', '.join(names)},"
         if names
@@ -2009,12 +2037,12 @@ def _beside(rules: Sequence, lens: Lens) -> str:
     )
 
 
-def _public(marginals: list, groups: list, lens: Lens) -> dict:
+def _public(marginals: list, groups: list, column_map: ColumnMap) -> dict:
     """Public marginals as probability tables, or a sentence about mass where a rule
     forbids it."""
     out: dict[tuple, np.ndarray] = {}
     for p in marginals:
-        clique, table = p.shares(lens)
+        clique, table = p.shares(column_map)
         if clique in out:
             raise RuleError(
                 f"two public marginals are given for {', '.join(clique)}: keep one."
@@ -2042,14 +2070,14 @@ def _public(marginals: list, groups: list, lens: Lens) -> dict:
                         table,
                     ).sum()
                     > 0
-                    for h in _gather(rules, lens)
+                    for h in _gather(rules, column_map)
                     if set(h.columns) & set(clique)
                 )
 
-            few = _fewest(g.rules, outside)
+            few = minimal_conflict(g.rules, outside)
             raise RuleError(
                 f"the public marginal {p.label()} puts {bad:.3g} of its mass on cells "
-                f"that {_names_of(few)}{_beside(few, lens)} "
+                f"that {_names_of(few)}{_beside(few, column_map)} "
                 f"forbid{'s' * (len(few) == 1)}: correct one of them."
             )
         out[clique] = table
@@ -2090,7 +2118,7 @@ def _read(
 
 # %% ../nbs/07_constraints.ipynb #z001
 def _held(
-    columns: list, lens: Lens, encode: Any
+    columns: list, column_map: ColumnMap, encode: Any
 ) -> tuple:  # names, (m, p) codes, table of values
     "Public columns as codes and values; the lens takes note of them, for the rules."
     if not columns:
@@ -2101,8 +2129,8 @@ def _held(
         )
     names = columns[0].names()
     for n in names:
-        lens.index(n)
-    if len(names) == len(lens.names):
+        column_map.index(n)
+    if len(names) == len(column_map.names):
         raise ValueError(
             "PublicColumns holds every column, so that nothing is left to synthesize: "
             "leave out the private ones."
@@ -2111,29 +2139,37 @@ def _held(
     frame = (frame.to_pandas() if hasattr(frame, "to_pandas") else frame).reset_index(
         drop=True
     )
-    binned = [n for n in names if hasattr(lens.columns[n], "low")]
-    values = {n: _read(lens.columns[n], frame[n]) for n in binned}
-    given = np.asarray(encode(frame, names), np.int32)
+    binned = [n for n in names if hasattr(column_map.columns[n], "low")]
+    values = {n: _read(column_map.columns[n], frame[n]) for n in binned}
+    public_codes = np.asarray(encode(frame, names), np.int32)
     values |= {
-        n: _corners(lens.columns[n], lens.shape[lens.index(n)])[given[:, a], 0]
+        n: probe_values(column_map.columns[n], column_map.shape[column_map.index(n)])[
+            public_codes[:, a], 0
+        ]
         for a, n in enumerate(names)
         if n not in binned
     }
-    lens.public = {n: (np.asarray(values[n]), given[:, a]) for a, n in enumerate(names)}
-    return tuple(names), given, frame.assign(**values)
+    column_map.public = {
+        n: (np.asarray(values[n]), public_codes[:, a]) for a, n in enumerate(names)
+    }
+    return tuple(names), public_codes, frame.assign(**values)
 
 
 # %% ../nbs/07_constraints.ipynb #z002
 def _given_shares(
-    given: np.ndarray, held: tuple, lens: Lens
+    public_codes: np.ndarray, fixed: tuple, column_map: ColumnMap
 ) -> (
     Callable
 ):  # (m, p) codes of the public columns, their names -> function of some of the names
     "Shares of the combinations of public columns."
 
     def shares(common: tuple) -> np.ndarray:
-        table = np.zeros([lens.shape[lens.index(n)] for n in common])
-        np.add.at(table, tuple(given[:, held.index(n)] for n in common), 1 / len(given))
+        table = np.zeros([column_map.shape[column_map.index(n)] for n in common])
+        np.add.at(
+            table,
+            tuple(public_codes[:, fixed.index(n)] for n in common),
+            1 / len(public_codes),
+        )
         return table
 
     return shares
@@ -2143,19 +2179,19 @@ def check_facts(
     bounds: Sequence,
     rules: Sequence,
     marginals: Sequence,
-    given: np.ndarray | None,
-    held: tuple,
-    lens: Lens,
+    public_codes: np.ndarray | None,
+    fixed: tuple,
+    column_map: ColumnMap,
 ) -> None:  # given: (m, p) codes of the public columns
     "Raise a sentence that names the facts when no table obeys all of them."
-    check_range(bounds, lens)
+    check_range(bounds, column_map)
     facts = [Fact(f"the rule {r.label()}", r.columns, rule=r) for r in rules] + [
         Fact(b.label(), b.statistic.names(), bound=b)
         for b in bounds
-        if _linear(b.statistic, lens)
+        if _linear(b.statistic, column_map)
     ]
     for p in marginals:
-        clique, table = p.shares(lens)
+        clique, table = p.shares(column_map)
         facts.append(
             Fact(
                 f"the public marginal {p.label()}",
@@ -2163,22 +2199,22 @@ def check_facts(
                 table=lambda common, clique=clique, table=table: _narrow(
                     table, clique, common, lambda a, axes: a.sum(axes)
                 ),
-                slack=1e-6 if given is None else 1.001 / len(given),
+                slack=1e-6 if public_codes is None else 1.001 / len(public_codes),
             )
         )  # rounded to whole rows
     shown = (
         []
-        if given is None
+        if public_codes is None
         else [
             Fact(
-                f"the public columns {', '.join(held)}",
-                held,
-                table=_given_shares(given, held, lens),
+                f"the public columns {', '.join(fixed)}",
+                fixed,
+                table=_given_shares(public_codes, fixed, column_map),
             )
         ]
     )
-    check_together(facts, lens, shown)
-    check_values(bounds, [f for f in (*facts, *shown) if f.bound is None], lens)
+    check_together(facts, column_map, shown)
+    check_values(bounds, [f for f in (*facts, *shown) if f.bound is None], column_map)
 
 
 # %% ../nbs/07_constraints.ipynb #v119
@@ -2202,9 +2238,9 @@ def check_avoid(
 
 
 # %% ../nbs/07_constraints.ipynb #c055b
-def _check_tuples(**given: Any) -> None:
+def _check_tuples(**public_codes: Any) -> None:
     "Raise a sentence unless what is given is a tuple or a list."
-    for name, value in given.items():
+    for name, value in public_codes.items():
         if not isinstance(value, (tuple, list)):
             raise ValueError(
                 f"{name}={value!r} is not a tuple: give a tuple or a list, an empty "
@@ -2241,28 +2277,28 @@ class Requirements:
         encode: Callable | None = None,  # (frame, names) -> codes, for public columns
     ):
         _check_tuples(penalties=penalties, constraints=constraints)
-        self.lens = Lens(schema, embedding)
+        self.column_map = ColumnMap(schema, embedding)
         wishes = [as_penalty(p) for p in penalties]
         for p in wishes:
-            check_penalty(p, self.lens)
+            check_penalty(p, self.column_map)
         self.penalties: list[Any] = [p for p in wishes if p.weight]
         kinds = _by_kind(constraints)
-        self.held, self.given, self.source = _held(
-            kinds[PublicColumns], self.lens, encode
+        self.fixed, self.public_codes, self.source = _held(
+            kinds[PublicColumns], self.column_map, encode
         )
-        self.groups = groups_of(kinds[Rule], self.lens)
-        self.public = _public(kinds[PublicMarginal], self.groups, self.lens)
-        self.others = (
-            {p.shares(self.lens)[0] for p in kinds[PublicMarginal] if p.others},
-            any(c.others for c in kinds[PublicColumns]),
+        self.groups = groups_of(kinds[Rule], self.column_map)
+        self.public = _public(kinds[PublicMarginal], self.groups, self.column_map)
+        self.external = (
+            {p.shares(self.column_map)[0] for p in kinds[PublicMarginal] if p.external},
+            any(c.external for c in kinds[PublicColumns]),
         )  # public marginals and columns of other people
         known = (
             [p for p in self.penalties if isinstance(p, Bound)],
             kinds[Rule],
             kinds[PublicMarginal],
-            self.given,
-            self.held,
-            self.lens,
+            self.public_codes,
+            self.fixed,
+            self.column_map,
         )
         check_facts(*known)
         for p in self.penalties:
@@ -2288,25 +2324,25 @@ class Requirements:
         )
         together = [
             (g.free, c, g.kinds(slice(None), len(g.kind)), g.may[(slice(None), *c.T)])
-            if g.held
+            if g.fixed
             else (g.free, c)
             for g, c in zip(tied, cells)
         ]
         return dict(
-            embedding=self.lens.embedding,
+            embedding=self.column_map.embedding,
             forbidden=walls or None,
-            held=self.held,
+            fixed=self.fixed,
             together=together,
             weights={c: 1000.0 for c in self.public if c in tables},
         )
 
     def __bool__(self) -> bool:
-        return bool(self.penalties or self.groups or self.public or self.held)
+        return bool(self.penalties or self.groups or self.public or self.fixed)
 
     def penalty(self, particles: torch.Tensor) -> torch.Tensor:  # (m, D) -> scalar
         "The weighted sum of all penalties, for the descent."
         view, total = (
-            self.lens(particles),
+            self.column_map(particles),
             torch.zeros((), dtype=particles.dtype, device=particles.device),
         )
         for p in self.penalties:
@@ -2315,36 +2351,43 @@ class Requirements:
 
 
 # %% ../nbs/07_constraints.ipynb #c059
-def aims_of(
-    wants: Requirements,
+def multipliers_of(
+    requirements: Requirements,
     codes: np.ndarray,  # (m, d) codes after the descent
     cloud: np.ndarray,  # (m, D) what the descent has reached
 ) -> list:  # of Aim
     """The penalties as the finalization needs them: limits are the penalties' own, or
     what the descent has reached."""
-    out: list[Aim] = []
+    out: list[Multiplier] = []
     rows, reached = (
-        wants.lens(torch.as_tensor(z))
-        for z in (wants.lens.embedding.embed(codes), cloud)
+        requirements.column_map(torch.as_tensor(z))
+        for z in (requirements.column_map.embedding.embed(codes), cloud)
     )
-    for p in wants.penalties:
+    for p in requirements.penalties:
         if isinstance(p, Avoid):
-            p = p.kept(float(p.statistic(rows)), wants.lens)
+            p = p.kept(float(p.statistic(rows)), requirements.column_map)
         if isinstance(p, Bound):
-            out += bound_aims(p, wants.lens)
+            out += bound_multipliers(p, requirements.column_map)
             continue
         limit = p.weight * p.limit if p.limit is not None else float(p(reached))
-        out.append(Aim(FunctionGauge(p, wants.lens, codes), limit))
+        out.append(
+            Multiplier(FunctionEvaluator(p, requirements.column_map, codes), limit)
+        )
     return out
 
 
 # %% ../nbs/07_constraints.ipynb #c065
-def _say_unmet(codes: np.ndarray, wants: Requirements) -> None:
+def _say_unmet(codes: np.ndarray, requirements: Requirements) -> None:
     "A warning for every bound and public marginal that the rows do not meet."
-    view = wants.lens(torch.as_tensor(wants.lens.embedding.embed(codes)))
-    for b in [p for p in wants.penalties if isinstance(p, Bound)]:
-        s, room = float(b.statistic(view)), 1.01 * b.room(wants.lens) + 1e-6
-        if not b.low - room <= s <= b.high + room:
+    view = requirements.column_map(
+        torch.as_tensor(requirements.column_map.embedding.embed(codes))
+    )
+    for b in [p for p in requirements.penalties if isinstance(p, Bound)]:
+        s, tolerance = (
+            float(b.statistic(view)),
+            1.01 * b.tolerance(requirements.column_map) + 1e-6,
+        )
+        if not b.low - tolerance <= s <= b.high + tolerance:
             warnings.warn(
                 (
                     f"{b.label()} is not met: the rows have {s:.4g}; loosen it, or "
@@ -2354,9 +2397,13 @@ def _say_unmet(codes: np.ndarray, wants: Requirements) -> None:
                 UserWarning,
                 stacklevel=3,
             )
-    for clique, table in wants.public.items():
+    for clique, table in requirements.public.items():
         counts = np.zeros(table.shape)
-        np.add.at(counts, tuple(codes[:, wants.lens.embedding.index(clique)].T), 1)
+        np.add.at(
+            counts,
+            tuple(codes[:, requirements.column_map.embedding.index(clique)].T),
+            1,
+        )
         if (off := abs(counts - len(codes) * table).max()) > 2:
             warnings.warn(
                 (
@@ -2370,21 +2417,29 @@ def _say_unmet(codes: np.ndarray, wants: Requirements) -> None:
 
 # %% ../nbs/07_constraints.ipynb #w100
 def _obedient(
-    codes: np.ndarray, wants: Requirements, rng
+    codes: np.ndarray, requirements: Requirements, rng
 ) -> np.ndarray:  # (m, d) codes
     "The codes, with the rules obeyed and the public columns as they are."
-    codes = repair(codes, wants.groups, wants.lens.embedding, wants.held, rng)
-    if wants.held:
-        codes[:, wants.lens.embedding.index(wants.held)] = wants.given
+    codes = repair(
+        codes,
+        requirements.groups,
+        requirements.column_map.embedding,
+        requirements.fixed,
+        rng,
+    )
+    if requirements.fixed:
+        codes[:, requirements.column_map.embedding.index(requirements.fixed)] = (
+            requirements.public_codes
+        )
     return codes
 
 
-def warmed(
+def anneal_rows(
     codes: np.ndarray,  # (m, d) codes, such as draws of a mixture
     tables: dict,  # clique -> probability array
     schema,  # anything with `names` and `shape`
-    wants: Requirements,  # what must hold
-    warm: int,  # warm sweeps
+    requirements: Requirements,  # what must hold
+    anneal_sweeps: int,  # warm sweeps
     *,
     seed=None,  # int, numpy Generator or None
     **options,  # passed to `refine`: history, verbose
@@ -2393,13 +2448,13 @@ def warmed(
     are not asked yet."""
     rng = np.random.default_rng(seed)
     return refine(
-        _obedient(codes, wants, rng),
+        _obedient(codes, requirements, rng),
         tables,
         schema,
-        warm=warm,
+        anneal_sweeps=anneal_sweeps,
         sweeps=0,
         seed=rng,
-        **wants.refining(tables),
+        **requirements.refining(tables),
         **options,
     )
 
@@ -2409,39 +2464,47 @@ def finalize(
     particles: np.ndarray,  # (m, D) particles after the descent
     tables: dict,  # clique -> probability array
     schema,  # anything with `names` and `shape`
-    wants: Requirements,  # what must hold
+    requirements: Requirements,  # what must hold
     refinement: Mapping
     # keyword arguments of `refine`; None: nearest centre and repair only; with
-    # penalties `warm` is left to `warmed`
+    # penalties `anneal_sweeps` is left to `anneal_rows`
     | None = None,
     *,
     seed=None,  # int, numpy Generator or None
-    history: list | None = None,  # receives what `refine` or `settle` report
+    # receives what `refine` or `refine_constrained` report
+    history: list | None = None,
     verbose: bool = False,  # progress bar of the refinement
 ) -> np.ndarray:  # (m, d) int32 codes that obey every rule
     "Codes for the particles that obey every rule, then refined."
-    embedding, rng = wants.lens.embedding, np.random.default_rng(seed)
+    embedding, rng = requirements.column_map.embedding, np.random.default_rng(seed)
     drawn = (
-        dither(particles, wants.lens, rng)
-        if wants.penalties and refinement is not None
+        dither(particles, requirements.column_map, rng)
+        if requirements.penalties and refinement is not None
         else embedding.nearest(particles)
     )
-    codes = _obedient(drawn, wants, rng)
+    codes = _obedient(drawn, requirements, rng)
     cloud = np.where(
         (codes != drawn).any(1, keepdims=True), embedding.embed(codes), particles
     )  # what the rules leave of it
-    options = dict(seed=rng, history=history, **wants.refining(tables))
-    if refinement is not None and not wants.penalties:
+    options = dict(seed=rng, history=history, **requirements.refining(tables))
+    if refinement is not None and not requirements.penalties:
         codes = refine(codes, tables, schema, verbose=verbose, **options, **refinement)
     elif refinement is not None:
-        codes = settle(
+        codes = refine_constrained(
             codes,
             tables,
             schema,
-            aims_of(wants, codes, cloud),
+            multipliers_of(requirements, codes, cloud),
             **options,
-            **{k: v for k, v in refinement.items() if k != "warm"},
+            **{k: v for k, v in refinement.items() if k != "anneal_sweeps"},
         )
-    codes = exact_counts(codes, wants.public, embedding, wants.groups, wants.held, rng)
-    _say_unmet(codes, wants)
+    codes = exact_counts(
+        codes,
+        requirements.public,
+        embedding,
+        requirements.groups,
+        requirements.fixed,
+        rng,
+    )
+    _say_unmet(codes, requirements)
     return codes

@@ -6,6 +6,8 @@
 __all__ = [
     "SparseAdam",
     "Transport",
+    "clip_step",
+    "backtrack",
     "descend",
     "margins",
     "independent",
@@ -359,7 +361,7 @@ class Transport:
 
 
 # %% ../nbs/06_particles.ipynb #c039
-def _brake(
+def clip_step(
     grad, curvature: np.ndarray, lr: float, most: float = 0.05
 ) -> float:  # gradient of the penalty's part, (touched, m)
     "Factor that keeps the penalty's part of a step short."
@@ -369,7 +371,7 @@ def _brake(
     )
 
 
-def _shorten(
+def backtrack(
     penalty: Callable,
     weight: float,
     z,
@@ -551,7 +553,7 @@ def _epoch(
     how: _Settings,
     rng,
     work,
-    held=(),
+    fixed=(),
 ) -> tuple:
     """All batches of one epoch, in place; returns the sum of the losses and the mean
     penalty."""
@@ -569,7 +571,7 @@ def _epoch(
             if penalty is None or natural
             else np.arange(len(z))
         )
-        moving, grad[touched] = np.setdiff1d(touched, held), 0
+        moving, grad[touched] = np.setdiff1d(touched, fixed), 0
         kept, rows = _moves(moving, z, how.mask, rng)
         for s in batch:
             value, g = targets[s](z[dims[s]].T, rng, work, rows(dims[s]))
@@ -582,8 +584,8 @@ def _epoch(
                 if not scores:
                     stiff = max(weight, 0.0) * _penalty_curvature(penalty, z, g)
                 tables, size = size, np.where(size > 0, size + stiff, 0)
-                g = g * _brake(weight * g[touched], size[touched], lr)
-                g = g * _shorten(
+                g = g * clip_step(weight * g[touched], size[touched], lr)
+                g = g * backtrack(
                     penalty, weight, z, grad, weight * g, moving, size, tables, lr
                 )
             grad[touched] += weight * g[touched]
@@ -617,7 +619,7 @@ def _run(
     verbose: bool,
     history,
     callback,
-    held=(),
+    fixed=(),
 ):
     "All epochs, in place."
     compiled = isinstance(z, np.ndarray)
@@ -635,7 +637,7 @@ def _run(
     ) as bar:
         for e, lr in enumerate(rates):
             loss, score = _epoch(
-                z, grad, targets, dims, stepper, lr, how, rng, work, held
+                z, grad, targets, dims, stepper, lr, how, rng, work, fixed
             )
             bar.update()
             bar.set_postfix(loss=f"{loss:.2e}", refresh=False)
@@ -679,7 +681,7 @@ def descend(
     # "sparse-adam": the paper's; "transport": steps of natural size
     optimizer: str = "sparse-adam",
     embedding: Embedding | None = None,  # made from the schema by default
-    held: Sequence = (),  # names of columns whose coordinates stay where they start
+    fixed: Sequence = (),  # names of columns whose coordinates stay where they start
     seed=None,  # int, numpy Generator or None
     device: str = "auto",  # "auto", "cpu" (compiled), "torch" or a torch device
     verbose: bool = True,  # progress bar
@@ -717,7 +719,7 @@ def descend(
     z = z if device is None else torch.as_tensor(z, device=device)
     if penalty is not None:
         _penalty_gradient(penalty, z)
-    fixed = embedding.slice(tuple(held)) if len(held) else ()
+    fixed_slice = embedding.slice(tuple(fixed)) if len(fixed) else ()
     with _threads(n_particles):
         if epochs:
             _run(
@@ -728,6 +730,6 @@ def descend(
                 verbose,
                 history,
                 callback,
-                fixed,
+                fixed_slice,
             )
     return (z if device is None else z.cpu().numpy()).T

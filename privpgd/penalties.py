@@ -20,11 +20,11 @@ from .refinement import _FREE, Effects, _joined, linearize, refine
 
 # %% auto #0
 __all__ = [
-    "Lens",
-    "View",
+    "ColumnMap",
+    "ParticleFrame",
     "above",
     "below",
-    "Wish",
+    "PenaltyTerm",
     "Penalty",
     "as_penalty",
     "check_penalty",
@@ -45,13 +45,14 @@ __all__ = [
     "avoid",
     "dither",
     "Cells",
-    "StatisticGauge",
+    "MoveEvaluator",
+    "StatisticEvaluator",
     "by_cells",
     "by_rows",
-    "FunctionGauge",
-    "Aim",
-    "bound_aims",
-    "settle",
+    "FunctionEvaluator",
+    "Multiplier",
+    "bound_multipliers",
+    "refine_constrained",
 ]
 
 
@@ -117,7 +118,7 @@ class _Named(dict):
         )
 
 
-class Lens:
+class ColumnMap:
     "Everything needed to read particles in original units."
 
     def __init__(
@@ -152,8 +153,8 @@ class Lens:
             }
         )
 
-    def __call__(self, particles: torch.Tensor) -> View:
-        return View(particles, self)
+    def __call__(self, particles: torch.Tensor) -> ParticleFrame:
+        return ParticleFrame(particles, self)
 
     def index(self, name: str) -> int:
         return self.embedding.index((name,))[0]
@@ -167,7 +168,7 @@ class Lens:
 
 
 # %% ../nbs/06b_penalties.ipynb #c016
-class View:
+class ParticleFrame:
     "Particles, with columns reached by name."
 
     memberships: Callable[..., torch.Tensor]
@@ -176,9 +177,9 @@ class View:
     present: Callable[..., torch.Tensor]
 
     def __init__(
-        self, particles: torch.Tensor, lens: Lens
+        self, particles: torch.Tensor, column_map: ColumnMap
     ):  # (m, D) particles in the unit cube
-        self._places, self.lens = particles, lens
+        self._places, self.column_map = particles, column_map
         self._seen: dict[str, torch.Tensor] = {}
         self.asked: set = set()  # names of the columns that have been read
 
@@ -193,27 +194,32 @@ class View:
         the last number and read as it; `present` tells them."""
         if name not in self._seen:
             self._seen[name] = (
-                self._number(name) if self.lens.flat[name] else self.memberships(name)
+                self._number(name)
+                if self.column_map.flat[name]
+                else self.memberships(name)
             )
         return self._seen[name]
 
     @property
     def particles(self) -> torch.Tensor:  # (m, D)
         "The particles themselves, which are all columns at once."
-        self.asked |= set(self.lens.names)
+        self.asked |= set(self.column_map.names)
         return self._places
 
     def _coordinates(self, name: str) -> torch.Tensor:
         self.asked.add(name)
-        return self._places[:, self.lens.embedding.columns[self.lens.index(name)]]
+        return self._places[
+            :, self.column_map.embedding.columns[self.column_map.index(name)]
+        ]
 
     def _number(self, name: str) -> torch.Tensor:
-        values, offset = self.lens.knots[name]
+        values, offset = self.column_map.knots[name]
         v = torch.as_tensor(
             values, dtype=self._places.dtype, device=self._places.device
         )
         x = _interpolate(
-            self._coordinates(name)[:, 0] * self.lens.shape[self.lens.index(name)]
+            self._coordinates(name)[:, 0]
+            * self.column_map.shape[self.column_map.index(name)]
             - offset,
             v,
         )
@@ -222,17 +228,17 @@ class View:
 
 # %% ../nbs/06b_penalties.ipynb #c019
 def _memberships(
-    self: View,
+    self: ParticleFrame,
     name: str,  # column name
 ) -> torch.Tensor:  # (m, k)
     """How much each particle belongs to each level: 1 at the level's own place, 0 at
     the others'."""
     z, centres = (
         self._coordinates(name),
-        self.lens.embedding.centres[self.lens.index(name)],
+        self.column_map.embedding.centres[self.column_map.index(name)],
     )
     c = torch.as_tensor(np.asarray(centres), dtype=z.dtype, device=z.device)
-    if self.lens.flat[name]:
+    if self.column_map.flat[name]:
         return (
             1
             - (
@@ -251,30 +257,30 @@ def _memberships(
 
 
 def _of(
-    self: View,
+    self: ParticleFrame,
     name: str,  # column name
     values,  # (k,) one number for each code
 ) -> torch.Tensor:  # (m,)
     """Any function of a column's code; exact at the levels' places, with a blurred
     gradient between them."""
-    j, values = self.lens.index(name), np.asarray(values, float)
-    if values.shape != (self.lens.shape[j],):
+    j, values = self.column_map.index(name), np.asarray(values, float)
+    if values.shape != (self.column_map.shape[j],):
         raise ValueError(
-            f"column {name!r} has {self.lens.shape[j]} codes, but {values.shape} "
+            f"column {name!r} has {self.column_map.shape[j]} codes, but {values.shape} "
             "values were given; give one for each."
         )
 
     def as_tensor(v):
         return torch.as_tensor(v, dtype=self._places.dtype, device=self._places.device)
 
-    if not self.lens.flat[name]:
+    if not self.column_map.flat[name]:
         return self.memberships(name) @ as_tensor(values)
     u = self._coordinates(name)[:, 0] * len(values) - 0.5
     exact = _interpolate(u.detach().clamp(0, len(values) - 1), as_tensor(values))
     return _through(exact, _interpolate(u, as_tensor(_blur(values, 0.1 * len(values)))))
 
 
-View.memberships, View.of = _memberships, _of
+ParticleFrame.memberships, ParticleFrame.of = _memberships, _of
 
 
 # %% ../nbs/06b_penalties.ipynb #c022
@@ -290,10 +296,10 @@ def below(x: torch.Tensor, threshold: float, width: float) -> torch.Tensor:
 
 # %% ../nbs/06b_penalties.ipynb #s0220
 def _say_snapped(
-    lens: Lens, name: str, low, high, inside: np.ndarray
+    column_map: ColumnMap, name: str, low, high, inside: np.ndarray
 ) -> None:  # limits as numbers or None, (k,) codes that are taken
     "A warning, once, for a limit that lies inside a bin."
-    column, taken = lens.columns[name], np.flatnonzero(inside)
+    column, taken = column_map.columns[name], np.flatnonzero(inside)
     if not hasattr(column, "_ends") or not len(taken):
         return
     day = isinstance(column.low, str)
@@ -322,11 +328,11 @@ def _say_snapped(
     ):
         if (
             limit is None
-            or (name, limit) in lens.said
+            or (name, limit) in column_map.said
             or not (split := cut(limit)).any()
         ):
             continue
-        lens.said.add((name, limit))
+        column_map.said.add((name, limit))
         a, b = (show(float(e[split][0])) for e in (first, last))
         warnings.warn(
             (
@@ -355,7 +361,7 @@ def _real(value: Any, what: str) -> float:  # what: how a sentence names it
     )
 
 
-def _limit(lens: Lens, name: str, x: Any) -> float | None:
+def _limit(column_map: ColumnMap, name: str, x: Any) -> float | None:
     "One end of an interval, in the column's units."
     if x is None:
         return None
@@ -363,7 +369,7 @@ def _limit(lens: Lens, name: str, x: Any) -> float | None:
         return (
             _days(x)
             if isinstance(x, (str, date, np.datetime64))
-            and isinstance(getattr(lens.columns[name], "low", None), str)
+            and isinstance(getattr(column_map.columns[name], "low", None), str)
             else _real(x, "a limit")
         )
     except ValueError:
@@ -373,20 +379,23 @@ def _limit(lens: Lens, name: str, x: Any) -> float | None:
         ) from None
 
 
-def _inside(lens: Lens, name: str, what) -> np.ndarray:  # (k,) 0 or 1
+def _inside(column_map: ColumnMap, name: str, what) -> np.ndarray:  # (k,) 0 or 1
     "Which codes of a column a region's line allows."
-    j, levels = lens.index(name), getattr(lens.columns[name], "levels", None)
+    j, levels = (
+        column_map.index(name),
+        getattr(column_map.columns[name], "levels", None),
+    )
     numbers = levels is None or not any(
         isinstance(x, (str, bool)) for x in levels
     )  # other levels have no interval between them
     if isinstance(what, tuple) and len(what) == 2 and numbers:
-        low, high = (_limit(lens, name, x) for x in what)
-        x = lens.values(name)
+        low, high = (_limit(column_map, name, x) for x in what)
+        x = column_map.values(name)
         with np.errstate(invalid="ignore"):
             out = (x >= (-np.inf if low is None else low)) & (
                 x <= (np.inf if high is None else high)
             )
-        _say_snapped(lens, name, low, high, out)
+        _say_snapped(column_map, name, low, high, out)
     else:
         wanted = (
             list(what) if isinstance(what, (list, set, tuple)) else [what]
@@ -395,9 +404,11 @@ def _inside(lens: Lens, name: str, what) -> np.ndarray:  # (k,) 0 or 1
             *(
                 levels
                 if levels is not None
-                else lens.values(name)[: lens.shape[j] - lens.missing[name]]
+                else column_map.values(name)[
+                    : column_map.shape[j] - column_map.missing[name]
+                ]
             ),
-            *[None] * lens.missing[name],
+            *[None] * column_map.missing[name],
         ]
         for x in wanted:
             if x not in known:
@@ -416,7 +427,7 @@ def _inside(lens: Lens, name: str, what) -> np.ndarray:  # (k,) 0 or 1
 
 # %% ../nbs/06b_penalties.ipynb #c026
 def _region(
-    self: View,
+    self: ParticleFrame,
     where: Mapping,  # column -> interval (low, high), list of levels, or level
 ) -> torch.Tensor:  # (m,) memberships
     "How much each particle lies in a region."
@@ -426,24 +437,24 @@ def _region(
         )
     out = torch.ones_like(self._places[:, 0])
     for name, what in where.items():
-        out = out * self.of(name, _inside(self.lens, name, what))
+        out = out * self.of(name, _inside(self.column_map, name, what))
     return out
 
 
-def _present(self: View, name: str) -> torch.Tensor:  # (m,)
+def _present(self: ParticleFrame, name: str) -> torch.Tensor:  # (m,)
     "1 where the column is known, 0 where it is missing."
     return (
-        self.of(name, (~np.isnan(self.lens.values(name))).astype(float))
-        if self.lens.missing[name]
+        self.of(name, (~np.isnan(self.column_map.values(name))).astype(float))
+        if self.column_map.missing[name]
         else torch.ones_like(self._places[:, 0])
     )
 
 
-View.region, View.present = _region, _present
+ParticleFrame.region, ParticleFrame.present = _region, _present
 
 
 # %% ../nbs/06b_penalties.ipynb #c029
-class Wish:
+class PenaltyTerm:
     """What can be added to the loss: a weighted function of a view, which can be added
     to others and multiplied by a number."""
 
@@ -467,7 +478,7 @@ class Wish:
             )
 
     def unmet(
-        self, view: View, before: View
+        self, view: ParticleFrame, before: ParticleFrame
     ) -> str:  # the rows, and the particles at the start
         "A sentence when the rows do not have what was asked, or nothing."
         return ""
@@ -481,7 +492,7 @@ class Wish:
     __mul__ = __rmul__
 
     def __add__(self, other: Any) -> Any:
-        if not isinstance(other, Wish):
+        if not isinstance(other, PenaltyTerm):
             return NotImplemented
         for w in (self, other):
             if not w.adds:
@@ -503,7 +514,7 @@ class Wish:
 
 # %% ../nbs/06b_penalties.ipynb #s0310
 @dataclass(frozen=True)
-class Penalty(Wish):
+class Penalty(PenaltyTerm):
     "A differentiable wish, and how much it matters."
 
     fn: Callable  # torch function of a View -> one number
@@ -529,10 +540,10 @@ class Penalty(Wish):
 
     adds = property(lambda self: self.limit is None)  # type: ignore[assignment]
 
-    def __call__(self, view: View) -> torch.Tensor:
+    def __call__(self, view: ParticleFrame) -> torch.Tensor:
         return self.weight * self.fn(view)
 
-    def unmet(self, view: View, before: View) -> str:
+    def unmet(self, view: ParticleFrame, before: ParticleFrame) -> str:
         if self.limit is None:
             return ""
         now, then = (float(self.fn(v)) for v in (view, before))
@@ -548,9 +559,9 @@ class Penalty(Wish):
 
 
 # %% ../nbs/06b_penalties.ipynb #c032
-def as_penalty(what: Any) -> Wish:
+def as_penalty(what: Any) -> PenaltyTerm:
     "A penalty, whatever it was given as."
-    if isinstance(what, Wish):
+    if isinstance(what, PenaltyTerm):
         return what
     if isinstance(what, (tuple, list)) and len(what) == 2 and callable(what[0]):
         return Penalty(
@@ -585,19 +596,25 @@ def _ask(
 
 
 # %% ../nbs/06b_penalties.ipynb #s0350
-def _varies(wish: Any, lens: Lens, draws: int = 8) -> bool:
+def _varies(wish: Any, column_map: ColumnMap, draws: int = 8) -> bool:
     """Whether the statistic of a wish is not the same for all rows of random levels;
     its slope may be flat between them."""
     if not hasattr(wish, "statistic"):
         return False
     rows = [
-        np.random.default_rng(s).integers(0, lens.shape, (64, len(lens.shape)))
+        np.random.default_rng(s).integers(
+            0, column_map.shape, (64, len(column_map.shape))
+        )
         for s in range(draws)
     ]
     return (
         len(
             {
-                float(wish.statistic(lens(torch.as_tensor(lens.embedding.embed(r)))))
+                float(
+                    wish.statistic(
+                        column_map(torch.as_tensor(column_map.embedding.embed(r)))
+                    )
+                )
                 for r in rows
             }
         )
@@ -605,21 +622,21 @@ def _varies(wish: Any, lens: Lens, draws: int = 8) -> bool:
     )
 
 
-def check_penalty(penalty: Wish, lens: Lens) -> None:
+def check_penalty(penalty: PenaltyTerm, column_map: ColumnMap) -> None:
     """Raise one sentence unless the penalty gives one finite, differentiable number on
     random particles, of any number."""
     said, z = f"penalties holds {penalty.label()}, which", torch.empty(0)
     plain: Callable = penalty.fn if isinstance(penalty, Penalty) else penalty
     for m in (64, 96):
-        z = torch.rand(m, lens.embedding.dim, requires_grad=True)
+        z = torch.rand(m, column_map.embedding.dim, requires_grad=True)
         try:
-            value = plain(lens(z))
+            value = plain(column_map(z))
         except Exception as error:
             raise ValueError(
                 f"{said} fails on {m} random particles ({error!r}): mend it "
                 f"first{', for any number of them' * (m > 64)}."
             ) from None
-    _ask(plain, lens(z[:1]), said)
+    _ask(plain, column_map(z[:1]), said)
     if not (
         isinstance(value, torch.Tensor)
         and value.numel() == 1
@@ -656,7 +673,7 @@ def check_penalty(penalty: Wish, lens: Lens) -> None:
             "threshold, region or value"
         )
     )
-    if not grad.any() and value.item() != 0 and not _varies(penalty, lens):
+    if not grad.any() and value.item() != 0 and not _varies(penalty, column_map):
         raise ValueError(
             f"{said} is {value.item():.4g} with no slope anywhere: {remedy}."
         )
@@ -666,49 +683,52 @@ def check_penalty(penalty: Wish, lens: Lens) -> None:
 class Statistic:
     "A function of the mean of row features that lie between 0 and 1."
 
-    touches: int | None = (
+    max_row_norm2: int | None = (
         # how many features a row can have at once, their squares summed; None: all of
         # them
         None
     )
     needs_total = True  # whether the number of rows is needed beside the sums
 
-    def features(self, view: View) -> torch.Tensor:
+    def features(self, view: ParticleFrame) -> torch.Tensor:
         raise NotImplementedError  # (m, q) between 0 and 1
 
-    def fraction(self, lens: Lens) -> tuple | None:
+    def fraction(self, column_map: ColumnMap) -> tuple | None:
         return (0.0, 1.0), (
             1.0,
             0.0,
         )  # coefficients of (1, means) above and below the line; None: no fraction
 
     def combine(
-        self, means: torch.Tensor, lens: Lens
+        self, means: torch.Tensor, column_map: ColumnMap
     ) -> torch.Tensor:  # a number, from the (q,) means
         above, below = torch.tensor(
-            self.fraction(lens), dtype=means.dtype, device=means.device
+            self.fraction(column_map), dtype=means.dtype, device=means.device
         )
         return (above[0] + above[1:] @ means) / (below[0] + below[1:] @ means).clamp(
             min=1e-9
         )
 
-    def limits(self, lens: Lens) -> tuple:
+    def limits(self, column_map: ColumnMap) -> tuple:
         return 0.0, 1.0  # what the statistic can be
 
     def names(self) -> tuple:
         return ()  # columns that it reads; none: all of them
 
-    def swapped(self, view: View, j: int) -> torch.Tensor:  # (m, k, q)
+    def swapped(self, view: ParticleFrame, j: int) -> torch.Tensor:  # (m, k, q)
         "The features that each row would have with every code of a column."
-        centres, out = torch.as_tensor(np.asarray(view.lens.embedding.centres[j])), []
+        centres, out = (
+            torch.as_tensor(np.asarray(view.column_map.embedding.centres[j])),
+            [],
+        )
         for centre in centres:
             z = view.particles.clone()
-            z[:, view.lens.embedding.columns[j]] = centre
-            out.append(self.features(view.lens(z)))
+            z[:, view.column_map.embedding.columns[j]] = centre
+            out.append(self.features(view.column_map(z)))
         return torch.stack(out, 1)
 
-    def __call__(self, view: View) -> torch.Tensor:
-        return self.combine(self.features(view).mean(0), view.lens)
+    def __call__(self, view: ParticleFrame) -> torch.Tensor:
+        return self.combine(self.features(view).mean(0), view.column_map)
 
 
 # %% ../nbs/06b_penalties.ipynb #4dc53f10
@@ -717,7 +737,7 @@ class Share(Statistic):
     "The share of rows in a region."
 
     region: Mapping  # column -> interval (low, high), list of levels, or level
-    touches = 1
+    max_row_norm2 = 1
 
     def features(self, view):
         return view.region(self.region)[:, None]
@@ -732,14 +752,14 @@ class Rate(Statistic):
 
     of: Mapping  # the region that is counted
     given: Mapping  # among these rows
-    touches, needs_total = 1, False
+    max_row_norm2, needs_total = 1, False
 
     def features(self, view):
         inside = view.region(self.given)
         both = inside * view.region(self.of)
         return torch.stack([both, inside - both], 1)
 
-    def fraction(self, lens):
+    def fraction(self, column_map):
         return (0.0, 1.0, 0.0), (0.0, 1.0, 1.0)
 
     def names(self):
@@ -747,9 +767,9 @@ class Rate(Statistic):
 
 
 # %% ../nbs/06b_penalties.ipynb #c037
-def _scaled(view: View, name: str) -> torch.Tensor:  # (m,) between 0 and 1
+def _scaled(view: ParticleFrame, name: str) -> torch.Tensor:  # (m,) between 0 and 1
     "A column from its smallest to its largest code, 0 where it is missing."
-    low, high = Mean(name).limits(view.lens)
+    low, high = Mean(name).limits(view.column_map)
     return (view[name] - low) / ((high - low) or 1.0) * view.present(name)
 
 
@@ -762,27 +782,27 @@ class Mean(Statistic):
 
     def features(self, view):
         return torch.stack([_scaled(view, self.column), view.present(self.column)], 1)[
-            :, : 1 + view.lens.missing[self.column]
+            :, : 1 + view.column_map.missing[self.column]
         ]
 
-    def fraction(self, lens):
-        low, high = self.limits(lens)
+    def fraction(self, column_map):
+        low, high = self.limits(column_map)
         return (
             ((0.0, high - low, low), (0.0, 0.0, 1.0))
-            if lens.missing[self.column]
+            if column_map.missing[self.column]
             else ((low, high - low), (1.0, 0.0))
         )
 
-    def limits(self, lens):
-        levels = getattr(lens.columns[self.column], "levels", None)
-        if not lens.flat[self.column] or (
+    def limits(self, column_map):
+        levels = getattr(column_map.columns[self.column], "levels", None)
+        if not column_map.flat[self.column] or (
             levels is not None and isinstance(levels[0], str)
         ):
             raise ValueError(
                 f"column {self.column!r} has levels that are not numbers on a line, so "
                 "it has no mean: use Share for its levels."
             )
-        x = lens.values(self.column)
+        x = column_map.values(self.column)
         return float(np.nanmin(x)), float(np.nanmax(x))
 
     def names(self):
@@ -799,7 +819,7 @@ class Correlation(Statistic):
 
     def features(self, view):
         for name in (self.a, self.b):
-            if view.lens.missing[name]:
+            if view.column_map.missing[name]:
                 raise ValueError(
                     f"column {name!r} may be missing, and Correlation needs both "
                     "values: use columns that are always known."
@@ -807,16 +827,16 @@ class Correlation(Statistic):
         a, b = _scaled(view, self.a), _scaled(view, self.b)
         return torch.stack([a, b, a * a, b * b, a * b], 1)
 
-    def fraction(self, lens):
+    def fraction(self, column_map):
         return None
 
-    def combine(self, means, lens):
+    def combine(self, means, column_map):
         a, b, aa, bb, ab = means
         return (ab - a * b) / (
             (aa - a * a).clamp(min=1e-9) * (bb - b * b).clamp(min=1e-9)
         ).sqrt()
 
-    def limits(self, lens):
+    def limits(self, column_map):
         return -1.0, 1.0
 
     def names(self):
@@ -851,8 +871,8 @@ class Threshold(Statistic):
     def swapped(self, view, j):
         z, where, centres = (
             view.particles,
-            view.lens.embedding.columns[j],
-            torch.as_tensor(np.asarray(view.lens.embedding.centres[j])),
+            view.column_map.embedding.columns[j],
+            torch.as_tensor(np.asarray(view.column_map.embedding.centres[j])),
         )
         theta = self.slope * torch.tensor(self.theta, dtype=z.dtype)
         return (
@@ -905,22 +925,22 @@ class Difference(Statistic):
     b: Statistic  # is subtracted from it
 
     @property
-    def touches(
+    def max_row_norm2(
         self,
         # # rows that count for one of the two count nothing for the other, if the
         # regions are
         # apart
     ):
-        if not self.a.touches or not self.b.touches:
+        if not self.a.max_row_norm2 or not self.b.max_row_norm2:
             return None
         a, b = (
             s.given if isinstance(s, Rate) else s.region if isinstance(s, Share) else {}
             for s in (self.a, self.b)
         )
         return (
-            max(self.a.touches, self.b.touches)
+            max(self.a.max_row_norm2, self.b.max_row_norm2)
             if _apart(a, b)
-            else self.a.touches + self.b.touches
+            else self.a.max_row_norm2 + self.b.max_row_norm2
         )
 
     needs_total = property(lambda self: self.a.needs_total or self.b.needs_total)
@@ -928,8 +948,8 @@ class Difference(Statistic):
     def features(self, view):
         return torch.cat([self.a.features(view), self.b.features(view)], 1)
 
-    def fraction(self, lens):
-        a, b = self.a.fraction(lens), self.b.fraction(lens)
+    def fraction(self, column_map):
+        a, b = self.a.fraction(column_map), self.b.fraction(column_map)
         if a is None or b is None or any(a[1][1:]) or any(b[1][1:]):
             return None  # a difference of rates is no fraction of this kind
         return (a[0][0] - b[0][0], *a[0][1:], *(-x for x in b[0][1:])), (
@@ -937,12 +957,16 @@ class Difference(Statistic):
             *[0.0] * (len(a[0]) + len(b[0]) - 2),
         )
 
-    def combine(self, means, lens):
-        q = self.a.features(lens(torch.full((1, lens.embedding.dim), 0.5))).shape[1]
-        return self.a.combine(means[:q], lens) - self.b.combine(means[q:], lens)
+    def combine(self, means, column_map):
+        q = self.a.features(
+            column_map(torch.full((1, column_map.embedding.dim), 0.5))
+        ).shape[1]
+        return self.a.combine(means[:q], column_map) - self.b.combine(
+            means[q:], column_map
+        )
 
-    def limits(self, lens):
-        (a, b), (c, d) = self.a.limits(lens), self.b.limits(lens)
+    def limits(self, column_map):
+        (a, b), (c, d) = self.a.limits(column_map), self.b.limits(column_map)
         return a - d, b - c
 
     def names(self):
@@ -951,7 +975,7 @@ class Difference(Statistic):
 
 # %% ../nbs/06b_penalties.ipynb #c043
 @dataclass(frozen=True)
-class Bound(Wish):
+class Bound(PenaltyTerm):
     "A statistic between two numbers."
 
     statistic: Statistic
@@ -992,20 +1016,21 @@ class Bound(Wish):
         )
         return f"the bound {repr(self.name) if self.name else self.statistic} {asks}"
 
-    def room(self, lens: Lens) -> float:  # slack in the statistic's units
+    # slack in the statistic's units
+    def tolerance(self, column_map: ColumnMap) -> float:
         "How far outside the statistic may be."
-        return self.slack * float(np.diff(self.statistic.limits(lens))[0])
+        return self.slack * float(np.diff(self.statistic.limits(column_map))[0])
 
-    def hinge(self, s: torch.Tensor, lens: Lens) -> torch.Tensor:
+    def hinge(self, s: torch.Tensor, column_map: ColumnMap) -> torch.Tensor:
         "How far a value of the statistic is outside, squared, in units of its range."
-        a, b = self.statistic.limits(lens)
+        a, b = self.statistic.limits(column_map)
         return (
             (torch.relu(self.low - s) ** 2 if np.isfinite(self.low) else 0 * s)
             + (torch.relu(s - self.high) ** 2 if np.isfinite(self.high) else 0 * s)
         ) / ((b - a) ** 2 or 1.0)
 
-    def __call__(self, view: View) -> torch.Tensor:
-        return self.weight * self.hinge(self.statistic(view), view.lens)
+    def __call__(self, view: ParticleFrame) -> torch.Tensor:
+        return self.weight * self.hinge(self.statistic(view), view.column_map)
 
 
 # %% ../nbs/06b_penalties.ipynb #c044
@@ -1040,7 +1065,7 @@ def not_above(a: Statistic, b: Statistic, weight: float = 1.0, **options) -> Bou
 
 # %% ../nbs/06b_penalties.ipynb #c045
 @dataclass(frozen=True)
-class Avoid(Wish):
+class Avoid(PenaltyTerm):
     """The paper's protection: a statistic is pushed away from a value, by scale /
     (floor + difference squared)."""
 
@@ -1073,14 +1098,14 @@ class Avoid(Wish):
             f"{repr(self.name) if self.name else self.statistic}"
         )
 
-    def __call__(self, view: View) -> torch.Tensor:
+    def __call__(self, view: ParticleFrame) -> torch.Tensor:
         return (
             self.weight
             * self.scale
             / (self.floor + (self.statistic(view) - self.value) ** 2)
         )
 
-    def unmet(self, view: View, before: View) -> str:
+    def unmet(self, view: ParticleFrame, before: ParticleFrame) -> str:
         gap, near = abs(float(self.statistic(view)) - self.value), math.sqrt(self.floor)
         return (
             (
@@ -1092,10 +1117,10 @@ class Avoid(Wish):
         )
 
     def kept(
-        self, reached: float, lens: Lens
+        self, reached: float, column_map: ColumnMap
     ) -> Bound:  # the statistic after the descent
         "Not nearer to the value than the descent has come, on the same side."
-        low, high = self.statistic.limits(lens)
+        low, high = self.statistic.limits(column_map)
         return Bound(
             self.statistic,
             **{"low" if reached > self.value else "high": reached},
@@ -1112,13 +1137,13 @@ def avoid(statistic: Statistic, value: float, weight: float = 1.0, **options) ->
 # %% ../nbs/06b_penalties.ipynb #c048
 def dither(
     particles: np.ndarray,  # (m, D) particles in the unit cube
-    lens: Lens,  # what is known of the columns
+    column_map: ColumnMap,  # what is known of the columns
     seed=None,  # int, numpy Generator or None
 ) -> np.ndarray:  # (m, d) int32 codes
     "Codes drawn with the particles' memberships as probabilities."
-    rng, view = np.random.default_rng(seed), lens(torch.as_tensor(particles))
-    out = np.empty((len(particles), len(lens.names)), np.int32)
-    for j, name in enumerate(lens.names):
+    rng, view = np.random.default_rng(seed), column_map(torch.as_tensor(particles))
+    out = np.empty((len(particles), len(column_map.names)), np.int32)
+    for j, name in enumerate(column_map.names):
         edge = view.memberships(name).numpy().cumsum(1)
         out[:, j] = np.minimum(
             (rng.random((len(edge), 1)) * edge[:, -1:] >= edge).sum(1),
@@ -1176,20 +1201,20 @@ class Cells:
             .transpose([self.columns.index(i) for i in rest + mine])
             .astype(np.float32)
         )
-        there, others = (
+        there, external = (
             tuple(combinations[..., js.index(i)] for i in mine),
             tuple(codes[:, i] for i in rest),
         )
         if combinations.ndim == 3:
-            return lines[(*(o[:, None] for o in others), *there)]
+            return lines[(*(o[:, None] for o in external), *there)]
         lines = lines[(..., *there)]
         return np.ascontiguousarray(
-            np.broadcast_to(lines[others], (len(codes), lines.shape[-1]))
+            np.broadcast_to(lines[external], (len(codes), lines.shape[-1]))
         )
 
 
 # %% ../nbs/06b_penalties.ipynb #n004
-class _Gauge:
+class MoveEvaluator:
     "Reads a number of the rows, and says what moves would do to it."
 
     columns: list
@@ -1207,28 +1232,28 @@ class _Gauge:
 
 
 # %% ../nbs/06b_penalties.ipynb #n004a
-class StatisticGauge(_Gauge):
+class StatisticEvaluator(MoveEvaluator):
     "Reads a statistic of the rows, or minus it."
 
     steady = True  # what one row can do hardly changes with the others
 
-    def __init__(self, statistic: Statistic, lens: Lens, sign: float = 1.0):
-        self.statistic, self.lens, self.sign = statistic, lens, sign
+    def __init__(self, statistic: Statistic, column_map: ColumnMap, sign: float = 1.0):
+        self.statistic, self.column_map, self.sign = statistic, column_map, sign
         self.columns = [
             j
-            for j, n in enumerate(lens.names)
-            if n in (statistic.names() or lens.names)
+            for j, n in enumerate(column_map.names)
+            if n in (statistic.names() or column_map.names)
         ]
-        self.cells = Cells(self.columns, lens.shape)
+        self.cells = Cells(self.columns, column_map.shape)
         few = statistic.names() and self.cells.size <= 2e5
         self.table = (
-            self._features(self.cells.rows(np.zeros(len(lens.names), int)))
+            self._features(self.cells.rows(np.zeros(len(column_map.names), int)))
             if few
             else None
         )
 
-    def _view(self, codes: np.ndarray) -> View:
-        return self.lens(torch.as_tensor(self.lens.embedding.embed(codes)))
+    def _view(self, codes: np.ndarray) -> ParticleFrame:
+        return self.column_map(torch.as_tensor(self.column_map.embedding.embed(codes)))
 
     def _features(self, codes: np.ndarray) -> torch.Tensor:  # (m, q)
         with torch.no_grad():
@@ -1247,13 +1272,15 @@ class StatisticGauge(_Gauge):
         )
 
     def value(self, codes: np.ndarray) -> float:
-        return self.sign * float(self.statistic.combine(self.means(codes), self.lens))
+        return self.sign * float(
+            self.statistic.combine(self.means(codes), self.column_map)
+        )
 
     def _slope(
         self, codes: np.ndarray
     ) -> tuple:  # value, (q,) what one row's features do to it
         means = self.means(codes).requires_grad_(True)
-        value = self.sign * self.statistic.combine(means, self.lens)
+        value = self.sign * self.statistic.combine(means, self.column_map)
         return value.item(), torch.autograd.grad(value, means)[0] / len(codes)
 
     def changes(
@@ -1299,7 +1326,7 @@ def _of_shares(function: Callable, z: torch.Tensor) -> bool:  # (n, D) some rows
     )  # near a zero the halves tell what is little
 
 
-def _bend(
+def _curvature(
     function: Callable,
     codes: np.ndarray,
     moved: np.ndarray,
@@ -1357,7 +1384,7 @@ def by_cells(
         )
     return Effects(
         change,
-        bend=_bend(
+        curvature=_curvature(
             function,
             codes,
             moved,
@@ -1410,35 +1437,39 @@ def by_rows(
 
 
 # %% ../nbs/06b_penalties.ipynb #n013
-class FunctionGauge(_Gauge):
+class FunctionEvaluator(MoveEvaluator):
     "Reads a penalty of the rows."
 
     def __init__(
-        self, penalty: Wish, lens: Lens, codes: np.ndarray
+        self, penalty: PenaltyTerm, column_map: ColumnMap, codes: np.ndarray
     ):  # (m, d) some codes, to look at it
-        self.penalty, self.lens, self.asked = penalty, lens, set(lens.names)
+        self.penalty, self.column_map, self.asked = (
+            penalty,
+            column_map,
+            set(column_map.names),
+        )
         self.cells: Cells | None = None
         self.bent: list | None = None
         z = torch.as_tensor(
-            lens.embedding.embed(codes[:: max(len(codes) // 64, 1)][:64])
+            column_map.embedding.embed(codes[:: max(len(codes) // 64, 1)][:64])
         )
         value = _ask(self, z, penalty.label())
-        self.columns = [j for j, n in enumerate(lens.names) if n in self.asked]
+        self.columns = [j for j, n in enumerate(column_map.names) if n in self.asked]
         if value is None:
             return  # all rows or none
         cells, alone = (
-            Cells(self.columns, lens.shape),
+            Cells(self.columns, column_map.shape),
             _ask(lambda z: _alone(self, z), z, penalty.label()),
         )
         if alone is not None and torch.isclose(
             alone.mean(), value, rtol=1e-3, atol=1e-9
         ):
-            self.bent = _bent(self, z, lens.embedding)
+            self.bent = _bent(self, z, column_map.embedding)
         if self.bent != [] and cells.size <= 1024 and _of_shares(self, z):
             self.cells, self.bent = cells, None  # a straight line needs no cells
 
     def __call__(self, z: torch.Tensor) -> torch.Tensor:  # (m, D) -> scalar
-        view = self.lens(z)
+        view = self.column_map(z)
         out, self.asked = self.penalty(view), view.asked
         return out
 
@@ -1448,7 +1479,7 @@ class FunctionGauge(_Gauge):
 
     def value(self, codes: np.ndarray) -> float:
         with torch.no_grad():
-            return float(self(torch.as_tensor(self.lens.embedding.embed(codes))))
+            return float(self(torch.as_tensor(self.column_map.embedding.embed(codes))))
 
     def changes(
         self, codes: np.ndarray, order: Any, j: int
@@ -1458,21 +1489,21 @@ class FunctionGauge(_Gauge):
             return np.nan, None
         if self.cells is not None:
             return self.value(codes), by_cells(
-                self, codes, j, self.cells, self.lens.embedding
+                self, codes, j, self.cells, self.column_map.embedding
             )
         if self.bent is None:
-            return linearize(self, codes, order, j, self.lens.embedding)
+            return linearize(self, codes, order, j, self.column_map.embedding)
         if j in self.bent:
-            return self.value(codes), by_rows(self, codes, j, self.lens.embedding)
+            return self.value(codes), by_rows(self, codes, j, self.column_map.embedding)
         return linearize(
-            self, codes, slice(None), j, self.lens.embedding, bends=False
+            self, codes, slice(None), j, self.column_map.embedding, bends=False
         )  # every row for itself, in any order
 
     def together(self, codes, order, js, cells):
         if self.cells is None or not set(self.columns) & set(js):
             return super().together(codes, order, js, cells)
         return self.value(codes), by_cells(
-            self, codes, list(js), self.cells, self.lens.embedding, cells
+            self, codes, list(js), self.cells, self.column_map.embedding, cells
         )
 
 
@@ -1485,7 +1516,7 @@ def _leverage(change: np.ndarray) -> float:  # (m, k) what each code would do
 
 
 # %% ../nbs/06b_penalties.ipynb #n017a
-class Aim:
+class Multiplier:
     """A number of the rows that must reach a limit, and the multiplier that pulls it
     there."""
 
@@ -1494,17 +1525,17 @@ class Aim:
         gauge: Any,  # reads the number: StatisticGauge or FunctionGauge
         limit: float,  # what it must not exceed ...
         # ... by more than this; 0: a small part of what is to be done
-        room: float = 0.0,
+        tolerance: float = 0.0,
         exact: bool = False,  # whether it may not be below the limit either
     ):
-        self.gauge, self.limit, self.room, self.floor = (
+        self.gauge, self.limit, self.tolerance, self.floor = (
             gauge,
             limit,
-            room,
+            tolerance,
             _FREE if exact else 0.0,
         )
         self.yields = isinstance(
-            gauge, FunctionGauge
+            gauge, FunctionEvaluator
         )  # it gives way when not all aims can be had
 
     def begin(
@@ -1518,8 +1549,8 @@ class Aim:
         }
         self.reach = {j: _leverage(f.change) for j, f in found.items() if f is not None}
         n = max(sum(x > 0 for x in self.reach.values()), 1)
-        if not self.room:
-            self.room = (
+        if not self.tolerance:
+            self.tolerance = (
                 1e-3 * max(self.gauge.value(codes) - self.limit, 0.0)
                 + 2e-4 * max(self.reach.values(), default=0.0)
                 + 1e-12
@@ -1556,35 +1587,48 @@ class Aim:
                 which: _leverage(found.change)
             }  # columns that move together do not move alone
         kappa = self.hold / (max(self.reach.values()) ** 2 + 1e-12)
-        pull = kappa * (value - self.limit)
+        multiplier = kappa * (value - self.limit)
         if self.begun:
             self.nu = max(
-                self.nu + self.step * pull, self.floor
+                self.nu + self.step * multiplier, self.floor
             )  # what the last visit has left
         self.begun = True
-        return found._replace(pull=self.nu + pull, stiff=kappa, floor=self.floor)
+        return found._replace(
+            multiplier=self.nu + multiplier, penalty_parameter=kappa, floor=self.floor
+        )
 
     def outside(self, codes: np.ndarray) -> float:  # in units of the room
         "How far the number is beyond its limit."
         gap = self.gauge.value(codes) - self.limit
-        return (abs(gap) if self.floor else max(gap, 0.0)) / self.room
+        return (abs(gap) if self.floor else max(gap, 0.0)) / self.tolerance
 
 
 # %% ../nbs/06b_penalties.ipynb #n018
-def bound_aims(bound: Bound, lens: Lens) -> list:  # of Aim
+def bound_multipliers(bound: Bound, column_map: ColumnMap) -> list:  # of Aim
     "A bound as aims: an equation, or an inequality for each side."
-    room = max(bound.room(lens), 1e-9)
+    tolerance = max(bound.tolerance(column_map), 1e-9)
     if bound.low == bound.high:
-        return [Aim(StatisticGauge(bound.statistic, lens), bound.low, room, exact=True)]
+        return [
+            Multiplier(
+                StatisticEvaluator(bound.statistic, column_map),
+                bound.low,
+                tolerance,
+                exact=True,
+            )
+        ]
     return [
-        Aim(StatisticGauge(bound.statistic, lens, sign), sign * limit, room)
+        Multiplier(
+            StatisticEvaluator(bound.statistic, column_map, sign),
+            sign * limit,
+            tolerance,
+        )
         for limit, sign in ((bound.low, -1.0), (bound.high, 1.0))
         if np.isfinite(limit)
     ]
 
 
 # %% ../nbs/06b_penalties.ipynb #c062
-def settle(
+def refine_constrained(
     codes: np.ndarray,  # (m, d) integer codes, such as nearest centres
     tables: dict,  # clique -> array, the targets as shares
     schema,  # anything with `names` and `shape`
@@ -1632,7 +1676,7 @@ def settle(
         history.extend(log)
     firm = [aim for aim in aims if not aim.yields]
     if len(firm) < len(aims) and any(aim.outside(best[1]) > 1 for aim in firm):
-        return settle(
+        return refine_constrained(
             codes,
             tables,
             schema,

@@ -192,9 +192,9 @@ def _selector_noise(
     from privpgd.selection import (
         L1_SENSITIVITY,
         SELECTORS,
+        BudgetSchedule,
         _choice_at,
         _gaussian_at,
-        _Pace,
         _rho_of,
         fit_plan,
     )
@@ -209,7 +209,7 @@ def _selector_noise(
     )
     if select == "aim":
         pace, most = (
-            _Pace(
+            BudgetSchedule(
                 _rho_of(budget, account),
                 usual["alpha"],
                 _most(select, d),

@@ -231,7 +231,7 @@ def _plan(
 ) -> tuple:  # lines (rows, k_j) float64; base, ptr, others, strides
     """The tables that hold column j, as lines over its levels, and how to find a row's
     line in each."""
-    lines, base, ptr, others, strides, at = (
+    lines, base, ptr, external, strides, at = (
         [np.empty((0, shape[j]))],
         [],
         [0],
@@ -245,28 +245,28 @@ def _plan(
         block = np.moveaxis(table, columns.index(j), -1).reshape(-1, shape[j])
         stride = 1
         for i in reversed([i for i in columns if i != j]):
-            others.append(i)
+            external.append(i)
             strides.append(stride)
             stride *= shape[i]
         lines.append(block)
         base.append(at)
-        ptr.append(len(others))
+        ptr.append(len(external))
         at += len(block)
     return np.concatenate(lines), *(
-        np.array(a, np.int64) for a in (base, ptr, others, strides)
+        np.array(a, np.int64) for a in (base, ptr, external, strides)
     )
 
 
 # %% ../nbs/05c_refinement.ipynb #c029
 @nb.njit(cache=True)
-def _subtract_counts(codes, j, lines, base, ptr, others, strides):
+def _subtract_counts(codes, j, lines, base, ptr, external, strides):
     "Subtracts from the lines of column j the counts of the codes."
     counts = np.zeros(lines.shape, np.int32)
     for p in range(len(codes)):
         for t in range(len(base)):
             r = base[t]
             for q in range(ptr[t], ptr[t + 1]):
-                r += codes[p, others[q]] * strides[q]
+                r += codes[p, external[q]] * strides[q]
             counts[r, codes[p, j]] += 1
     lines -= counts
 
@@ -285,11 +285,11 @@ _GUMBEL = (
 def _add_lines(row, stack, found, gain):
     """Adds to the gains the row's line in each table of the stack, and keeps which
     lines they are."""
-    lines, base, ptr, others, strides, weight = stack
+    lines, base, ptr, external, strides, weight = stack
     for t in range(len(base)):
         r = base[t]
         for q in range(ptr[t], ptr[t + 1]):
-            r += row[others[q]] * strides[q]
+            r += row[external[q]] * strides[q]
         found[t] = r
     for t in range(len(base)):
         r, w = found[t], weight[t]
@@ -298,27 +298,32 @@ def _add_lines(row, stack, found, gain):
 
 
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _add_costs(p, tilt, pull, made, gain):
+def _add_costs(p, tilt, multiplier, made, gain):
     """Takes from the gains of row p what the penalties cost, after moves that have made
     so much of each."""
     for f in range(len(tilt)):
-        u, bend = made[f], pull[f, 2]
+        u, curvature = made[f], multiplier[f, 2]
         lean = np.float32(
-            max(pull[f, 0] + pull[f, 1] * (u + bend * u * u / 2), pull[f, 3])
-            * (1 + bend * u)
+            max(
+                multiplier[f, 0] + multiplier[f, 1] * (u + curvature * u * u / 2),
+                multiplier[f, 3],
+            )
+            * (1 + curvature * u)
         )
         for c in range(len(gain)):
             gain[c] -= lean * tilt[f, p, c]
 
 
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _add_heat(heat, s, gain):
+def _add_heat(temperature, s, gain):
     """Adds Gumbel numbers of this size to the gains; returns the state of their
     generator."""
     s = s * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
     first, stride = s >> np.uint64(40), (s >> np.uint64(52)) | np.uint64(1)
     for c in range(len(gain)):
-        gain[c] += heat * _GUMBEL[(first + np.uint64(c) * stride) & np.uint64(4095)]
+        gain[c] += (
+            temperature * _GUMBEL[(first + np.uint64(c) * stride) & np.uint64(4095)]
+        )
     return s
 
 
@@ -334,7 +339,18 @@ def _one_of(gain, top):
 # %% ../nbs/05c_refinement.ipynb #c032b
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
 def _sweep_column(
-    codes, j, near, moving, threshold, seen, far, group, tilt, pull, seed, heat
+    codes,
+    j,
+    near,
+    moving,
+    threshold,
+    seen,
+    far,
+    group,
+    tilt,
+    multiplier,
+    seed,
+    temperature,
 ):
     "Visits all rows in one column; returns the number of moves."
     k, stay, lines, blocks = near[0].shape[1], far[5].sum(), near[0], far[0]
@@ -350,7 +366,7 @@ def _sweep_column(
     for p in range(len(codes)):
         b = codes[p, j]
         gain[:] = 0
-        _add_costs(p, tilt, pull, made, gain)
+        _add_costs(p, tilt, multiplier, made, gain)
         _add_lines(codes[p], near, rows, gain)
         if len(rows_afar):
             afar[:] = 0
@@ -358,8 +374,8 @@ def _sweep_column(
             afar[group[b]] += stay  # who stays in the block changes nothing there
             for c in range(k):
                 gain[c] += afar[group[c]]
-        if heat > 0:
-            s = _add_heat(heat, s, gain)
+        if temperature > 0:
+            s = _add_heat(temperature, s, gain)
         top = gain[0]
         for c in range(1, k):
             top = max(top, gain[c])
@@ -445,9 +461,9 @@ class Effects(NamedTuple):
     "What each level of a column would do to a number r of the rows, and what r costs."
 
     change: np.ndarray  # (m, k) float32, change of r if the row took the level
-    pull: float = 1.0  # cost of one unit of r ...
-    stiff: float = 0.0  # ... which grows so much with every unit ...
-    bend: float = 0.0  # ... while the slope of r grows by this share of itself
+    multiplier: float = 1.0  # cost of one unit of r ...
+    penalty_parameter: float = 0.0  # ... which grows so much with every unit ...
+    curvature: float = 0.0  # ... while the slope of r grows by this share of itself
     floor: float = _FREE  # the pull is never below this
 
 
@@ -546,14 +562,15 @@ def linearize(
     mine = g[embedding.columns[j]]
     if not mine.any():
         return value, None
-    bend = (
+    curvature = (
         _penalty_curvature(penalty, z, g)
         / (float((g.astype(np.float64) ** 2).sum()) + 1e-300)
         if bends
         else 0.0
     )
     return value, Effects(
-        (mine[:, order].T @ embedding.centres[j].T).astype(np.float32), bend=bend
+        (mine[:, order].T @ embedding.centres[j].T).astype(np.float32),
+        curvature=curvature,
     )
 
 
@@ -575,7 +592,15 @@ def _tilt(effects: list) -> tuple:  # (P, m, k) changes, (P, 4) what they cost
     return found[0][0].change[None] if len(found) == 1 else np.stack(
         [e.change for e, _ in found]
     ), np.array(
-        [[w * e.pull, w * e.stiff, e.bend, max(w * e.floor, _FREE)] for e, w in found]
+        [
+            [
+                w * e.multiplier,
+                w * e.penalty_parameter,
+                e.curvature,
+                max(w * e.floor, _FREE),
+            ]
+            for e, w in found
+        ]
     )
 
 
@@ -619,7 +644,7 @@ def _tied(
     js: list, cells: np.ndarray, checked: list, shape: tuple, m: int, weights: dict
 ) -> _Tied:  # columns, (K, columns) codes
     "The tables that hold some of the columns js, turned so that these run fastest."
-    tables, base, ptr, others, strides, weight, end = [], [], [0], [], [], [], 0
+    tables, base, ptr, external, strides, weight, end = [], [], [0], [], [], [], 0
     kinds: dict[tuple, int] = {}
     kind, spots, at = (
         [],
@@ -648,7 +673,7 @@ def _tied(
         kind.append(kinds.setdefault(mine, len(kinds)))
         stride = math.prod(size)
         for i in reversed(rest):
-            others.append(i)
+            external.append(i)
             strides.append(stride)
             stride *= shape[i]
         tables.append(
@@ -658,13 +683,13 @@ def _tied(
             )
         )
         base.append(end)
-        ptr.append(len(others))
+        ptr.append(len(external))
         weight.append(_value(weights, clique, 1.0))
         end += table.size
     return _Tied(
         tables,
         shape,
-        [np.array(a, np.int64) for a in (base, ptr, others, strides)],
+        [np.array(a, np.int64) for a in (base, ptr, external, strides)],
         np.array(kind, np.int64),
         at.max(1, initial=-1) + 1,
         spots,
@@ -678,7 +703,7 @@ def _tied(
 def _add_cells(row, b, stack, found, part, gain):
     """Adds to the gains what the tables lack where the row could go, and keeps where
     its cells begin; tables that do not notice a move gain nothing and lose nothing."""
-    lack, base, ptr, others, strides, kind, many, spots, at, weight = stack
+    lack, base, ptr, external, strides, kind, many, spots, at, weight = stack
     t = 0
     for g in range(len(at)):
         n, stay = many[g], np.float32(0)
@@ -686,7 +711,7 @@ def _add_cells(row, b, stack, found, part, gain):
         while t < len(base) and kind[t] == g:
             r, w = base[t], weight[t]
             for q in range(ptr[t], ptr[t + 1]):
-                r += row[others[q]] * strides[q]
+                r += row[external[q]] * strides[q]
             for x in range(n):
                 part[x] += w * lack[r + spots[g, x]]
             found[t] = r
@@ -732,9 +757,9 @@ def _sweep_cells(
     far,
     blocks,
     tilt,
-    pull,
+    multiplier,
     seed,
-    heat,
+    temperature,
 ):
     "Visits all rows in a group of columns; returns the number of moves."
     k, gain, part, made, moved = (
@@ -755,11 +780,11 @@ def _sweep_cells(
         if b < 0:
             continue
         gain[:] = 0
-        _add_costs(p, tilt, pull, made, gain)
+        _add_costs(p, tilt, multiplier, made, gain)
         _add_cells(codes[p], b, near, found, part, gain)
         _add_cells(seen[p], b, far, found_afar, part, gain)
-        if heat > 0:
-            s = _add_heat(heat, s, gain)
+        if temperature > 0:
+            s = _add_heat(temperature, s, gain)
         for c in range(k):
             if not mine[c]:
                 gain[c] = _SHUT
@@ -784,11 +809,11 @@ def _add_offers(row, offer, spot, stack, found, gain):
     """Adds to the gains what the tables lack in the offered cells, and keeps where the
     row's cells begin; tables that do not notice a move gain nothing and lose
     nothing."""
-    lack, base, ptr, others, strides, kind, _, _, _, weight = stack
+    lack, base, ptr, external, strides, kind, _, _, _, weight = stack
     for t in range(len(base)):
         r = base[t]
         for q in range(ptr[t], ptr[t + 1]):
-            r += row[others[q]] * strides[q]
+            r += row[external[q]] * strides[q]
         found[t] = r
     home = spot[offer[0]]
     for x in range(len(offer)):
@@ -815,9 +840,9 @@ def _sweep_offers(
     spot_afar,
     blocks,
     tilt,
-    pull,
+    multiplier,
     seed,
-    heat,
+    temperature,
 ):
     """Visits all rows in a group of columns, with some of its cells on offer for each;
     returns the number of moves."""
@@ -838,11 +863,11 @@ def _sweep_offers(
         if b < 0:
             continue
         gain[:] = 0
-        _add_costs(p, tilt, pull, made, gain)
+        _add_costs(p, tilt, multiplier, made, gain)
         _add_offers(codes[p], offer, spot, near, found, gain)
         _add_offers(seen[p], offer, spot_afar, far, found_afar, gain)
-        if heat > 0:
-            s = _add_heat(heat, s, gain)
+        if temperature > 0:
+            s = _add_heat(temperature, s, gain)
         stay, top = gain[0], _SHUT
         for x in range(k):
             if offer[x] == b:
@@ -1209,7 +1234,7 @@ class _Work(NamedTuple):
     embedding: Embedding
 
     def sweep(
-        self, codes: np.ndarray, order: np.ndarray, heat: float, rng
+        self, codes: np.ndarray, order: np.ndarray, temperature: float, rng
     ) -> int:  # (m, d) shuffled codes, which row each of them is
         "Visits all rows in all columns, in place; returns the number of moves."
         moved, seen = (
@@ -1217,9 +1242,9 @@ class _Work(NamedTuple):
             np.stack([g[codes[:, j]] for j, g in enumerate(self.blocks)], 1),
         )
         for j in rng.permutation(self.free):
-            column, far, (cost, pull) = (
+            column, far, (cost, multiplier) = (
                 self.near[j],
-                (self.blank if heat else self.afar)[j],
+                (self.blank if temperature else self.afar)[j],
                 _tilt(
                     [
                         (_effects(p, codes, order, j, self.embedding), w)
@@ -1237,12 +1262,12 @@ class _Work(NamedTuple):
                 far.stack(seen, j),
                 self.blocks[j],
                 cost,
-                pull,
+                multiplier,
                 int(rng.integers(2**31)),
-                np.float32(heat * column.lone),
+                np.float32(temperature * column.lone),
             )
         for g in self.tied:
-            moved += self.visit(g, codes, order, seen, heat, rng)
+            moved += self.visit(g, codes, order, seen, temperature, rng)
         return moved
 
     def visit(
@@ -1251,17 +1276,17 @@ class _Work(NamedTuple):
         codes: np.ndarray,
         order: np.ndarray,
         seen: np.ndarray,
-        heat: float,
+        temperature: float,
         rng,
     ) -> int:
         """Visits all rows in a group, with all of its cells, or with some in each
         column's turn."""
-        from_afar = g.blank if heat else g.afar
+        from_afar = g.blank if temperature else g.afar
         near, far, kind, warmth, moved = (
             g.near.stack(codes),
             from_afar.stack(seen),
             g.kind[order],
-            np.float32(heat * _lone(g.near.weight)),
+            np.float32(temperature * _lone(g.near.weight)),
             0,
         )
 
@@ -1282,7 +1307,7 @@ class _Work(NamedTuple):
             len(g.cells) <= _MANY
             and len(g.cells) * len(codes) * len(self.pulls) <= _ROOM
         ):
-            tilt, pull = costs(g.cells)
+            tilt, multiplier = costs(g.cells)
             return _sweep_cells(
                 codes,
                 g.own(codes),
@@ -1296,7 +1321,7 @@ class _Work(NamedTuple):
                 far,
                 g.blocks,
                 tilt,
-                pull,
+                multiplier,
                 int(rng.integers(2**31)),
                 warmth,
             )
@@ -1304,7 +1329,7 @@ class _Work(NamedTuple):
         for axis in rng.permutation(len(g.columns)):
             own = g.own(codes)
             offers = g.offers(own, kind, axis, rng)
-            tilt, pull = costs(g.cells[offers]) if self.pulls else _FLAT
+            tilt, multiplier = costs(g.cells[offers]) if self.pulls else _FLAT
             moved += _sweep_offers(
                 codes,
                 own,
@@ -1319,7 +1344,7 @@ class _Work(NamedTuple):
                 spot_afar,
                 g.blocks,
                 tilt,
-                pull,
+                multiplier,
                 int(rng.integers(2**31)),
                 warmth,
             )
@@ -1336,7 +1361,7 @@ def _work(
     weights: dict,
     prices: tuple,
     groups: list,
-    held: Sequence,
+    fixed: Sequence,
     pulls: list,
 ) -> _Work:  # prices: the constant, the noise, m / n; groups: the block of each level, for each column
     "Columns and groups, ready for sweeps."
@@ -1347,7 +1372,7 @@ def _work(
     ]
     if not coarse:
         groups = [_grouping(k, k) for k in embedding.shape]
-    shape, kept = embedding.shape, set(embedding.index(tuple(held)))
+    shape, kept = embedding.shape, set(embedding.index(tuple(fixed)))
     few = tuple(int(g[-1]) + 1 for g in groups)
     near, afar, blank = (
         _columns(checked, rules, shape, m, weights, *prices),
@@ -1385,7 +1410,7 @@ def refine(
     particles: np.ndarray
     | None = None,  # (m, D) places to stay near, the given codes' own by default
     forbidden: dict | None = None,  # clique -> boolean array, true where no row may go
-    held: Sequence = (),  # names of columns that keep their codes
+    fixed: Sequence = (),  # names of columns that keep their codes
     # (names, cells) of columns that only move together, from one row of the integer
     # array `cells` to another; or (names, cells, (m,) kinds, (kinds, cells) what rows
     # of a kind may take)
@@ -1398,7 +1423,7 @@ def refine(
     penalty_weight: Any = 0.0,
     # cold sweeps look at the tables in so many blocks of each column's levels, too
     blocks: int = 0,
-    warm: int = 0,  # visits of each entry at a falling temperature, before ...
+    anneal_sweeps: int = 0,  # visits of each entry at a falling temperature, before ...
     sweeps: int = 5,  # ... at most this many at temperature zero
     seed=None,  # int, numpy Generator or None
     embedding: Embedding | None = None,  # made from the schema by default
@@ -1434,17 +1459,17 @@ def refine(
         weights,
         (_keyed(price), _keyed(sigma or 0.0), m / total if total else 0.0),
         _groupings(schema, blocks),
-        held,
+        fixed,
         pulls,
     )
     order, began = np.arange(m), time.perf_counter()
-    heats = [*np.geomspace(*_HEAT, warm), *[0.0] * sweeps]
-    for sweep, heat in enumerate(
+    heats = [*np.geomspace(*_HEAT, anneal_sweeps), *[0.0] * sweeps]
+    for sweep, temperature in enumerate(
         tqdm(heats, desc="refinement", unit="sweep", disable=not verbose)
     ):
         shuffle = rng.permutation(m)
         codes, order = codes[shuffle], order[shuffle]
-        moved = work.sweep(codes, order, heat, rng)
+        moved = work.sweep(codes, order, temperature, rng)
         if history is not None:
             history.append(
                 dict(
@@ -1454,7 +1479,7 @@ def refine(
                     seconds=time.perf_counter() - began,
                 )
             )
-        if not moved and not heat:
+        if not moved and not temperature:
             break
     out = np.empty_like(codes)
     out[order] = codes

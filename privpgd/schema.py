@@ -16,6 +16,7 @@ __all__ = [
     "Categorical",
     "Numeric",
     "Datetime",
+    "value_kind",
     "Schema",
 ]
 
@@ -1253,7 +1254,7 @@ def _by_schema(
 
 
 # %% ../nbs/00_schema.ipynb #c068
-def _sort(dtype: str | None) -> str:
+def value_kind(dtype: str | None) -> str:
     """What sort of thing a dtype stores: numbers (truth values among them), dates, or
     something else."""
     if re.match(r"u?int\d|float|double|halffloat|bool", (dtype or "").lower()):
@@ -1300,7 +1301,7 @@ def _stored(
     if family:
         return _by_schema(column, family)
     fits = (
-        _sort(dtype) == _sort(column._natural)
+        value_kind(dtype) == value_kind(column._natural)
         or not isinstance(column, _Binned)
         and "category" in (dtype or "")
     )

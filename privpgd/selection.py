@@ -7,14 +7,14 @@ __all__ = [
     "L1_SENSITIVITY",
     "SELECTORS",
     "l1_error",
-    "Desk",
+    "PrivateOracle",
     "fit_plan",
     "Round",
     "Selection",
     "plot_selection",
     "product_tables",
     "select_mst",
-    "Cloud",
+    "RefineGenerator",
     "new_tables",
     "downward_closure",
     "within_size",
@@ -22,6 +22,7 @@ __all__ = [
     "candidate_weights",
     "expected_noise",
     "aim_score",
+    "BudgetSchedule",
     "select_aim",
     "select_and_measure",
 ]
@@ -113,7 +114,7 @@ def _count_for(
     )[0]
 
 
-class Desk:
+class PrivateOracle:
     "Exact tables that leave only through a charged choice or with charged noise."
 
     def __init__(
@@ -410,7 +411,7 @@ def _across(pairs: Sequence, component: dict) -> list:
     return [pair for pair in pairs if component[pair[0]] != component[pair[1]]]
 
 
-def _rows_of(measurements: Sequence, desk: Desk) -> float:
+def _rows_of(measurements: Sequence, desk: PrivateOracle) -> float:
     "The number of rows as far as it is known; 1 when nothing is."
     return estimate_total(measurements) if measurements else float(desk.total or 1)
 
@@ -479,7 +480,7 @@ def select_mst(
         np.array([max(e.sigma or 0 for e in plan)]),
         2**20 if seed is not None else 2**40,
     )
-    desk, rounds = Desk(frame, schema, ones + left, account, seed, verbose), []
+    desk, rounds = PrivateOracle(frame, schema, ones + left, account, seed, verbose), []
     measured = desk.measure(ones, _given(plan[0].sigma)) if d else []
     model, total = product_tables(measured, left, margin), _rows_of(measured, desk)
     price, sigma = (
@@ -500,7 +501,7 @@ def select_mst(
 
 
 # %% ../nbs/08_selection.ipynb #c043
-class Cloud:
+class RefineGenerator:
     """A generator of few particles: independent columns, refined towards the projected
     tables."""
 
@@ -736,9 +737,9 @@ def _public_facts(public: Mapping, total: int | None) -> list[Measurement]:
     )
 
 
-def _cloud(seed) -> Cloud:
+def _cloud(seed) -> RefineGenerator:
     "The default generator, with random numbers apart from those of the noise."
-    return Cloud(
+    return RefineGenerator(
         warm_start=True,
         seed=None
         if not isinstance(seed, (int, np.integer))
@@ -794,7 +795,7 @@ def select_mwem(
     _check_noise(
         {"a round": 1 / rounds}, np.array([sigma]), 2**20 if seed is not None else 2**40
     )
-    desk, done = Desk(frame, schema, cliques, account, seed, verbose), []
+    desk, done = PrivateOracle(frame, schema, cliques, account, seed, verbose), []
     measured = facts = _public_facts(public, desk.total)
     for _ in tqdm(range(rounds), desc="mwem", disable=not verbose):
         model, total = (
@@ -849,7 +850,7 @@ def aim_score(
 
 # %% ../nbs/08_selection.ipynb #c066
 @dataclass
-class _Pace:
+class BudgetSchedule:
     "Noise and choice of the next round, within what is left of rho."
 
     rho: float  # for the whole selection
@@ -914,13 +915,15 @@ def select_aim(
         workload, schema, public, generator, rounds, alpha, max_size_mb
     )
     account = _account(budget, ledger, neighbors, seed, adaptive=True)
-    pace = _Pace(_rho_of(budget, account), alpha, rounds, SENSITIVITY[neighbors])
+    pace = BudgetSchedule(
+        _rho_of(budget, account), alpha, rounds, SENSITIVITY[neighbors]
+    )
     _check_noise(
         {"a round": 1 / rounds},
         np.array([pace.sigma]),
         2**20 if seed is not None else 2**40,
     )
-    desk = Desk(frame, schema, list(weights), account, seed, verbose)
+    desk = PrivateOracle(frame, schema, list(weights), account, seed, verbose)
     facts, done = _public_facts(public, desk.total), []
     measured = facts + (desk.measure(ones, pace.sigma) if ones else [])
     pace.used = len(ones) * pace.table()
@@ -969,12 +972,12 @@ def _aim_candidates(
 
 
 def _aim_round(
-    desk: Desk,
+    desk: PrivateOracle,
     generator,
     measured: list,
     model: dict,
     weights: dict,
-    pace: _Pace,
+    pace: BudgetSchedule,
     max_size_mb: float,
 ) -> Round:
     "Choose one candidate and measure it; the measurement is added to the list."
@@ -992,7 +995,7 @@ def _aim_round(
     return Round(picked, pace.sigma, pace.epsilon, len(small))
 
 
-def _learn(generator, measured: list, old: dict, schema, pace: _Pace) -> dict:
+def _learn(generator, measured: list, old: dict, schema, pace: BudgetSchedule) -> dict:
     "The model with the new measurement; anneals when the chosen table hardly changed."
     model, picked = _model(generator, measured, schema, list(old)), measured[-1]
     change = (

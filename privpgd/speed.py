@@ -644,7 +644,7 @@ def default_curve(
     made, curve = time.perf_counter() - began, []
     how, took = PRESETS["default"].refinement or {}, 0.0
     for s in range(
-        how["warm"] + how["sweeps"] + 1
+        how["anneal_sweeps"] + how["sweeps"] + 1
         # # once more from the start for every length, so that judging the loss costs no
         # time
     ):
@@ -656,8 +656,8 @@ def default_curve(
                 schema,
                 **{
                     **how,
-                    "warm": min(s, how["warm"]),
-                    "sweeps": max(s - how["warm"], 0),
+                    "anneal_sweeps": min(s, how["anneal_sweeps"]),
+                    "sweeps": max(s - how["anneal_sweeps"], 0),
                 },
                 seed=0,
             )

@@ -12,15 +12,15 @@ __all__ = [
     "FORMAT",
     "Preset",
     "check_arguments",
-    "requirements",
+    "model_requirements",
     "default_workload",
     "private_part",
     "public_tables",
     "public_part",
-    "at_odds",
+    "find_inconsistent",
     "Generated",
-    "has_settled",
-    "Watch",
+    "has_converged",
+    "BestIterate",
     "public_values",
     "generate",
     "PrivPGD",
@@ -57,12 +57,12 @@ from sklearn.exceptions import NotFittedError
 
 from privpgd.constraints import (
     Requirements,
+    anneal_rows,
     draw_given,
     finalize,
     impose,
-    leaned,
     place_rows,
-    warmed,
+    reweight_tables,
 )
 
 from .embedding import Embedding
@@ -102,7 +102,7 @@ PRESETS = {
         oneway_share=0.1,
         projection="mixture",
         descent=dict(epochs=0, **TRANSPORT),
-        refinement=dict(warm=4, sweeps=2, blocks=4),
+        refinement=dict(anneal_sweeps=4, sweeps=2, blocks=4),
     ),
     "paper": Preset(
         oneway_share=0.0,
@@ -176,30 +176,36 @@ def check_arguments(model: Any, schema: Any) -> Budget:
 
 
 # %% ../nbs/09_synthesizer.ipynb #c015
-def requirements(model: Any, schema: Schema) -> Requirements:
+def model_requirements(model: Any, schema: Schema) -> Requirements:
     "Penalties and constraints of a model, checked."
-    wants = Requirements(
+    requirements = Requirements(
         schema,
         model.penalties,
         model.constraints,
         Embedding(schema, line=model.preset == "paper"),
         lambda frame, names: schema.select(names).encode(frame),
     )
-    if wants.held and not wants.others[1] and model.neighbors != "replace":
+    if (
+        requirements.fixed
+        and not requirements.external[1]
+        and model.neighbors != "replace"
+    ):
         raise ValueError(
             "constraints holds PublicColumns, which show the number of rows, but "
             "neighbors='add-remove' keeps it private: use neighbors='replace'."
         )
     if model.epochs == 0 and (
         idle := [
-            p for p in wants.penalties if isinstance(p, Penalty) and p.limit is None
+            p
+            for p in requirements.penalties
+            if isinstance(p, Penalty) and p.limit is None
         ]
     ):
         raise ValueError(
             f"epochs=0 leaves no descent to weigh {idle[0].label()}: leave epochs at "
             "None, or give the penalty a limit."
         )
-    return wants
+    return requirements
 
 
 # %% ../nbs/09_synthesizer.ipynb #c017
@@ -215,11 +221,11 @@ def default_workload(
 
 
 # %% ../nbs/09_synthesizer.ipynb #c020
-def private_part(workload: Any, schema: Schema, wants: Requirements) -> Any:
+def private_part(workload: Any, schema: Schema, requirements: Requirements) -> Any:
     "The workload without the marginals that are public."
-    known = [set(c) for c in wants.public if c not in wants.others[0]] + [
-        set(wants.held)
-    ] * (not wants.others[1])
+    known = [
+        set(c) for c in requirements.public if c not in requirements.external[0]
+    ] + [set(requirements.fixed)] * (not requirements.external[1])
     if isinstance(workload, str) or not any(known):
         return workload
     shares = {
@@ -236,23 +242,36 @@ def private_part(workload: Any, schema: Schema, wants: Requirements) -> Any:
 
 
 def public_tables(
-    wants: Requirements, own: bool = False
+    requirements: Requirements, own: bool = False
 ) -> dict:  # clique -> probability table
     """Public marginals, and those of one or two public columns; or only those that are
     about the people of the private table."""
     shown = {
-        c: t for c, t in wants.public.items() if not own or c not in wants.others[0]
+        c: t
+        for c, t in requirements.public.items()
+        if not own or c not in requirements.external[0]
     }
-    for a, x in enumerate(wants.held if not own or not wants.others[1] else ()):
-        for b, y in list(enumerate(wants.held))[a:]:
+    for a, x in enumerate(
+        requirements.fixed if not own or not requirements.external[1] else ()
+    ):
+        for b, y in list(enumerate(requirements.fixed))[a:]:
             clique, axes = ((x,), [a]) if a == b else ((x, y), [a, b])
-            table = np.zeros([wants.lens.shape[wants.lens.index(n)] for n in clique])
-            np.add.at(table, tuple(wants.given[:, axes].T), 1 / len(wants.given))
+            table = np.zeros(
+                [
+                    requirements.column_map.shape[requirements.column_map.index(n)]
+                    for n in clique
+                ]
+            )
+            np.add.at(
+                table,
+                tuple(requirements.public_codes[:, axes].T),
+                1 / len(requirements.public_codes),
+            )
             shown.setdefault(clique, table)
     return shown
 
 
-def public_part(measurements: list, wants: Requirements) -> list:
+def public_part(measurements: list, requirements: Requirements) -> list:
     """What is public, in the form of measurements with the least noise of the others;
     `impose` makes it exact afterwards."""
     facts = dict(
@@ -261,18 +280,18 @@ def public_part(measurements: list, wants: Requirements) -> list:
     )
     return [
         SimpleNamespace(clique=c, counts=total_of(measurements) * t, **facts)
-        for c, t in public_tables(wants).items()
+        for c, t in public_tables(requirements).items()
     ]
 
 
 # %% ../nbs/09_synthesizer.ipynb #p022
-def at_odds(
-    measurements: list, wants: Requirements, rarely: float = 1e-6
+def find_inconsistent(
+    measurements: list, requirements: Requirements, alpha: float = 1e-6
 ) -> set:  # of cliques
     """The public tables that are about other people: by what was said of them, or
     because the measurements contradict them."""
-    shown, total = public_tables(wants), total_of(measurements)
-    out: set = set(shown) - set(own := public_tables(wants, own=True))
+    shown, total = public_tables(requirements), total_of(measurements)
+    out: set = set(shown) - set(own := public_tables(requirements, own=True))
     for clique, table in own.items():
         sums, precision = np.zeros(table.shape), 0.0
         for m in measurements:
@@ -296,7 +315,7 @@ def at_odds(
                 ((sums / precision - total * table) ** 2 / spread).sum(),
                 max(table.size - 1, 1),
             )
-            < rarely
+            < alpha
         ):
             out.add(clique)
     return out | {c for c in shown if any(set(o) <= set(c) for o in out)}
@@ -344,9 +363,9 @@ def _tables_and_start(
     embedding,
     seed,
     verbose,
-    wants,
+    requirements,
     shown,
-    odd,
+    inconsistent,
 ) -> tuple[
     dict, Any
 ]:  # public tables, clique -> probabilities; whether they are about other people
@@ -362,24 +381,24 @@ def _tables_and_start(
             ),
             choices.descent["start"],
         )
-        if wants.held:
+        if requirements.fixed:
             start = np.random.default_rng(seed).random(
                 (n_particles, embedding.dim), dtype=np.float32
             )
     else:
         mixture = fit_mixture(measurements, schema, seed=seed, verbose=verbose)
         codes = (
-            draw_given(mixture, wants.given, wants.held, seed)
-            if wants.held
+            draw_given(mixture, requirements.public_codes, requirements.fixed, seed)
+            if requirements.fixed
             else mixture.draw(n_particles, seed=seed, independent=0.5)
         )
         tables, start = (
             mixture_tables(mixture, measurements, schema),
             embedding.embed(codes),
         )
-        bounds = [p for p in wants.penalties if isinstance(p, Bound)]
-        if odd or bounds:
-            tables = leaned(
+        bounds = [p for p in requirements.penalties if isinstance(p, Bound)]
+        if inconsistent or bounds:
+            tables = reweight_tables(
                 tables,
                 _plain_rows(
                     mixture,
@@ -389,17 +408,17 @@ def _tables_and_start(
                     n_particles,
                     embedding,
                     seed,
-                    bool(odd),
+                    bool(inconsistent),
                 ),
-                public_tables(wants),
-                wants.lens,
+                public_tables(requirements),
+                requirements.column_map,
                 bounds,
             )
-    for a, n in enumerate(wants.held):
+    for a, n in enumerate(requirements.fixed):
         start[:, embedding.slice((n,))] = embedding.centres[embedding.index((n,))[0]][
-            wants.given[:, a]
+            requirements.public_codes[:, a]
         ]
-    return impose(tables, schema, wants.forbidden, shown), start
+    return impose(tables, schema, requirements.forbidden, shown), start
 
 
 # %% ../nbs/09_synthesizer.ipynb #c027
@@ -411,21 +430,25 @@ PENALTY_DESCENT = (
 )
 
 
-def _descent_options(choices, epochs, wants) -> dict:
+def _descent_options(choices, epochs, requirements) -> dict:
     """Keyword arguments of `descend`: the preset's, the caller's epochs, the penalties
     and what is held."""
     options = (
         {k: v for k, v in choices.descent.items() if k != "start"}
-        if choices.descent["epochs"] or not wants.descends
+        if choices.descent["epochs"] or not requirements.descends
         else dict(PENALTY_DESCENT)
     )
-    options |= ({} if epochs is None else {"epochs": epochs}) | {"held": wants.held}
+    options |= ({} if epochs is None else {"epochs": epochs}) | {
+        "fixed": requirements.fixed
+    }
     return options | (
-        {"penalty": wants.penalty, "penalty_weight": 1.0} if wants.penalties else {}
+        {"penalty": requirements.penalty, "penalty_weight": 1.0}
+        if requirements.penalties
+        else {}
     )
 
 
-def has_settled(
+def has_converged(
     history: list, first: float, tolerance: float = 0.1
 ) -> bool:  # dicts of the epochs, the penalty at the start
     """Whether the last epoch has changed the penalty by less than this share of its
@@ -436,7 +459,7 @@ def has_settled(
     )
 
 
-class Watch:
+class BestIterate:
     "Keeps the best cloud of a descent, and says when the penalty has settled."
 
     def __init__(
@@ -472,7 +495,7 @@ class Watch:
         )  # every batch has the whole penalty and a part of the tables
         if rank < self.best[0]:
             self.best = rank, np.array(z)
-        return self.stops and has_settled(self.history, self.first)
+        return self.stops and has_converged(self.history, self.first)
 
 
 # %% ../nbs/09_synthesizer.ipynb #c030
@@ -526,13 +549,15 @@ def public_values(frame: Any, names: tuple) -> dict:  # name -> pandas Series
     }
 
 
-def _place(codes: np.ndarray, schema: Schema, wants: Requirements, seed: int) -> dict:
+def _place(
+    codes: np.ndarray, schema: Schema, requirements: Requirements, seed: int
+) -> dict:
     "Values inside the bins for the columns of rules, and the public values themselves."
-    rng, fixed = np.random.default_rng(seed), {}
-    if wants.held:
-        fixed = {
+    rng, known_values = np.random.default_rng(seed), {}
+    if requirements.fixed:
+        known_values = {
             n: _as_values(v, schema[n])
-            for n, v in public_values(wants.source, wants.held).items()
+            for n, v in public_values(requirements.source, requirements.fixed).items()
             if not hasattr(schema[n], "levels")
         }
 
@@ -542,18 +567,23 @@ def _place(codes: np.ndarray, schema: Schema, wants: Requirements, seed: int) ->
             for a, n in enumerate(names)
         ]
 
-    return place_rows(codes, wants.groups, wants.lens, draw, fixed) | fixed
+    return (
+        place_rows(
+            codes, requirements.groups, requirements.column_map, draw, known_values
+        )
+        | known_values
+    )
 
 
 # %% ../nbs/09_synthesizer.ipynb #h0302
 def _check_start(
-    start: Any, wants: Requirements
+    start: Any, requirements: Requirements
 ) -> None:  # (m, D) particles, or the name of a start
     """Raise a sentence that names a penalty which is not finite where the descent
     starts."""
-    for p in wants.penalties if not isinstance(start, str) else ():
+    for p in requirements.penalties if not isinstance(start, str) else ():
         with torch.no_grad():
-            value = float(p(wants.lens(torch.as_tensor(start))))
+            value = float(p(requirements.column_map(torch.as_tensor(start))))
         if not np.isfinite(value):
             raise ValueError(
                 f"{p.label()} is {value} at the particles that the measurements give: "
@@ -562,16 +592,16 @@ def _check_start(
 
 
 def _say_missed(
-    codes: np.ndarray, before: np.ndarray, wants: Requirements
+    codes: np.ndarray, before: np.ndarray, requirements: Requirements
 ) -> None:  # (m, d) codes, (m, D) particles
     """A warning for every limit that the rows do not reach, and for every value that
     they do not avoid."""
     rows, then = (
-        wants.lens(torch.as_tensor(z))
-        for z in (wants.lens.embedding.embed(codes), before)
+        requirements.column_map(torch.as_tensor(z))
+        for z in (requirements.column_map.embedding.embed(codes), before)
     )
     with torch.no_grad():
-        said = [p.unmet(rows, then) for p in wants.penalties]
+        said = [p.unmet(rows, then) for p in requirements.penalties]
     for words in filter(None, said):
         warnings.warn(words, UserWarning, stacklevel=3)
 
@@ -590,14 +620,14 @@ def generate(
     device: str = "auto",
     seed: int | None = None,
     verbose: bool = True,
-    wants: Requirements
+    requirements: Requirements
     | None = None,  # penalties and constraints that are checked already
 ) -> Generated:
     "Project, descend and finalize (post-processing: no row is seen)."
     choices, embedding = PRESETS[preset], Embedding(schema, line=preset == "paper")
     history: list[dict] = []
-    if wants is None:
-        wants = Requirements(
+    if requirements is None:
+        requirements = Requirements(
             schema,
             penalties,
             constraints,
@@ -610,15 +640,19 @@ def generate(
             5
         )
     )
-    m, odd = (
-        len(wants.given) if wants.held else n_particles,
-        at_odds(measurements, wants),
+    m, inconsistent = (
+        len(requirements.public_codes) if requirements.fixed else n_particles,
+        find_inconsistent(measurements, requirements),
     )
     facts = [
         *measurements,
-        *(f for f in public_part(measurements, wants) if f.clique not in odd),
+        *(
+            f
+            for f in public_part(measurements, requirements)
+            if f.clique not in inconsistent
+        ),
     ]
-    if unsaid := odd & set(public_tables(wants, own=True)):
+    if unsaid := inconsistent & set(public_tables(requirements, own=True)):
         warnings.warn(
             (
                 "What is public of "
@@ -648,33 +682,33 @@ def generate(
         embedding,
         first,
         verbose,
-        wants,
-        public_tables(wants) if odd else wants.public,
-        odd,
+        requirements,
+        public_tables(requirements) if inconsistent else requirements.public,
+        inconsistent,
     )
-    if choices.refinement and wants.penalties:
+    if choices.refinement and requirements.penalties:
         start = embedding.embed(
-            warmed(
+            anneal_rows(
                 embedding.nearest(start),
                 tables,
                 schema,
-                wants,
-                choices.refinement["warm"],
+                requirements,
+                choices.refinement["anneal_sweeps"],
                 seed=fifth,
                 verbose=verbose,
             )
         )
-    options = _descent_options(choices, epochs, wants)
-    _check_start(start, wants)
+    options = _descent_options(choices, epochs, requirements)
+    _check_start(start, requirements)
     watch = (
-        Watch(
-            wants.penalty,
+        BestIterate(
+            requirements.penalty,
             start,
             history,
             -(-len(tables) // options["batch_size"]),
             stops=epochs is None,
         )
-        if wants.descends and options["epochs"] and not choices.descent["epochs"]
+        if requirements.descends and options["epochs"] and not choices.descent["epochs"]
         else None
     )
     particles = descend(
@@ -696,17 +730,17 @@ def generate(
         particles,
         tables,
         schema,
-        wants,
+        requirements,
         choices.refinement,
         seed=third,
         history=history,
         verbose=verbose,
     )
-    _say_missed(codes, particles if isinstance(start, str) else start, wants)
-    if choices.refinement is not None or wants.groups or wants.public:
+    _say_missed(codes, particles if isinstance(start, str) else start, requirements)
+    if choices.refinement is not None or requirements.groups or requirements.public:
         particles = embedding.embed(codes)
     return Generated(
-        tables, particles, codes, history, _place(codes, schema, wants, fourth)
+        tables, particles, codes, history, _place(codes, schema, requirements, fourth)
     )
 
 
@@ -879,13 +913,13 @@ def fit_model(
             stacklevel=3,
         )
     schema_ = schema.with_dtypes(frame)
-    wants = requirements(model, schema_)
+    requirements = model_requirements(model, schema_)
     workload = private_part(
         default_workload(schema, model.preset)
         if model.select is None
         else model.select,
         schema,
-        wants,
+        requirements,
     )
     check_memory(
         schema, preset=model.preset, select=workload, n_particles=model.n_particles
@@ -912,7 +946,9 @@ def fit_model(
             neighbors=model.neighbors,
             ledger=account,
             verbose=model.verbose,
-            public=public_tables(wants, own=True) if isinstance(workload, str) else {},
+            public=public_tables(requirements, own=True)
+            if isinstance(workload, str)
+            else {},
         )
     finally:
         if account.entries:
@@ -928,7 +964,7 @@ def fit_model(
         device=model.device,
         seed=model.seed,
         verbose=model.verbose,
-        wants=wants,
+        requirements=requirements,
     )
     model.schema_, model.measurements_, model.history_ = (
         schema_,

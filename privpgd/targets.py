@@ -27,7 +27,7 @@ from privpgd.privacy import (
 
 from .embedding import Embedding
 from .marginals import _check_rows, _generator, _open_ledger
-from .penalties import Lens, Statistic
+from .penalties import ColumnMap, Statistic
 from .sources import fold
 
 # %% auto #0
@@ -46,11 +46,11 @@ __all__ = [
 GRID = 2**12  # features are rounded to multiples of 1 / GRID
 
 
-def _within(v: np.ndarray, touches: int | None) -> np.ndarray:  # (n, q) integers
+def _within(v: np.ndarray, max_row_norm2: int | None) -> np.ndarray:  # (n, q) integers
     "Rows whose squares add up to more than they may, shortened."
-    if touches is None:
+    if max_row_norm2 is None:
         return v
-    size, most = np.square(v).sum(1, keepdims=True), touches * GRID**2
+    size, most = np.square(v).sum(1, keepdims=True), max_row_norm2 * GRID**2
     return np.where(
         size > most,
         np.floor(v * np.sqrt(most / np.maximum(size, 1))).astype(np.int64),
@@ -61,7 +61,7 @@ def _within(v: np.ndarray, touches: int | None) -> np.ndarray:  # (n, q) integer
 def row_integers(
     codes: np.ndarray,  # (n, d) integer codes
     statistic: Statistic,  # what is measured
-    lens: Lens,  # public facts about the columns
+    column_map: ColumnMap,  # public facts about the columns
     block: int = 50_000,  # rows at a time
 ) -> np.ndarray:  # (n, q) int64 between 0 and GRID
     "The features of each row, on the grid."
@@ -69,32 +69,35 @@ def row_integers(
     with torch.no_grad():
         for a in range(0, len(codes), block):
             z = torch.as_tensor(
-                lens.embedding.embed(codes[a : a + block]), dtype=torch.float64
+                column_map.embedding.embed(codes[a : a + block]), dtype=torch.float64
             )
-            f = statistic.features(lens(z)).nan_to_num(0.0).clamp(0, 1).numpy()
-            out.append(_within(np.rint(GRID * f).astype(np.int64), statistic.touches))
+            f = statistic.features(column_map(z)).nan_to_num(0.0).clamp(0, 1).numpy()
+            out.append(
+                _within(np.rint(GRID * f).astype(np.int64), statistic.max_row_norm2)
+            )
     return np.concatenate(out)
 
 
 # %% ../nbs/07b_targets.ipynb #c009
-def check_features(statistic: Statistic, lens: Lens) -> int:  # number of features
+# number of features
+def check_features(statistic: Statistic, column_map: ColumnMap) -> int:
     """Raise a sentence unless the features of a row depend on that row alone, and are
     as few as it promises."""
     rng, name, most = (
         np.random.default_rng(0),
         type(statistic).__name__,
-        statistic.touches,
+        statistic.max_row_norm2,
     )
     if most is not None and (not isinstance(most, int) or most < 1):
         raise ValueError(
             f"touches={most!r} of {name} is not a whole number of at least 1: give the "
             "largest sum of squares of a row's features, or None."
         )
-    codes = np.stack([rng.integers(0, k, 64) for k in lens.shape], axis=1)
+    codes = np.stack([rng.integers(0, k, 64) for k in column_map.shape], axis=1)
     together, apart = (
-        row_integers(codes, statistic, lens),
+        row_integers(codes, statistic, column_map),
         np.concatenate(
-            [row_integers(codes[i : i + 1], statistic, lens) for i in range(64)]
+            [row_integers(codes[i : i + 1], statistic, column_map) for i in range(64)]
         ),
     )
     if together.shape != apart.shape or abs(together - apart).max() > 1:
@@ -105,7 +108,9 @@ def check_features(statistic: Statistic, lens: Lens) -> int:  # number of featur
         )
     with torch.no_grad():
         size = (
-            statistic.features(lens(torch.as_tensor(lens.embedding.embed(codes))))
+            statistic.features(
+                column_map(torch.as_tensor(column_map.embedding.embed(codes)))
+            )
             .nan_to_num(0.0)
             .clamp(0, 1)
             .square()
@@ -123,12 +128,12 @@ def check_features(statistic: Statistic, lens: Lens) -> int:  # number of featur
 # %% ../nbs/07b_targets.ipynb #c012
 def moves_of(
     statistic: Statistic,  # what is measured
-    lens: Lens,  # public facts about the columns
+    column_map: ColumnMap,  # public facts about the columns
     neighbors: str = "replace",  # or "add-remove"
 ) -> int:
     "The squared sensitivity of a statistic's sums, in units of the grid."
-    q = check_features(statistic, lens)
-    most = min(statistic.touches or q, q)
+    q = check_features(statistic, column_map)
+    most = min(statistic.max_row_norm2 or q, q)
     return min(2 * most, q) if neighbors == "replace" else most + statistic.needs_total
 
 
@@ -182,14 +187,18 @@ class Target:
 
 
 def _value(
-    statistic: Statistic, lens: Lens, sums: np.ndarray, total: float, sigma: float
+    statistic: Statistic,
+    column_map: ColumnMap,
+    sums: np.ndarray,
+    total: float,
+    sigma: float,
 ) -> tuple:  # value, error
     """The statistic from noisy sums, clipped to what it can be, and its first-order
     error."""
     means = torch.tensor(np.clip(sums / GRID / total, 0, 1), requires_grad=True)
-    value = statistic.combine(means, lens)
+    value = statistic.combine(means, column_map)
     (slope,) = torch.autograd.grad(value, means)
-    low, high = statistic.limits(lens)
+    low, high = statistic.limits(column_map)
     return float(min(max(value.item(), low), high)), float(
         slope.norm()
     ) * sigma / GRID / total
@@ -199,11 +208,13 @@ def _value(
 class RowSums:
     "Sums of a statistic's row integers, piece by piece."
 
-    def __init__(self, statistic: Statistic, lens: Lens):
-        self.statistic, self.lens, self.sums = statistic, lens, 0
+    def __init__(self, statistic: Statistic, column_map: ColumnMap):
+        self.statistic, self.column_map, self.sums = statistic, column_map, 0
 
     def add(self, codes: np.ndarray) -> None:
-        self.sums = self.sums + row_integers(codes, self.statistic, self.lens).sum(0)
+        self.sums = self.sums + row_integers(
+            codes, self.statistic, self.column_map
+        ).sum(0)
 
     def merge(self, other: RowSums) -> None:
         self.sums = self.sums + other.sums
@@ -234,12 +245,12 @@ def measure_statistic(
             f"budget={budget!r} is not a Budget: give Budget(epsilon=…, delta=…) or "
             "Budget(rho=…)."
         )
-    account, lens = (
+    account, column_map = (
         _open_ledger(budget, ledger, neighbors, seed is not None),
-        Lens(schema, Embedding(schema, line=line)),
+        ColumnMap(schema, Embedding(schema, line=line)),
     )
     moves, counted = (
-        moves_of(statistic, lens, neighbors),
+        moves_of(statistic, column_map, neighbors),
         neighbors == "add-remove" and statistic.needs_total,
     )
     sigma, generator = target_sigma(budget, moves), _generator(seed, account, call=2)
@@ -251,7 +262,7 @@ def measure_statistic(
     part = fold(
         frame,
         schema,
-        partial(RowSums, statistic, lens),
+        partial(RowSums, statistic, column_map),
         public_n=neighbors == "replace",
     )
     sums, n = part.result.sums, part.rows
@@ -271,6 +282,6 @@ def measure_statistic(
         else max(float(noisy.sum()) / GRID, 1.0)
     )
     value, error = _value(
-        statistic, lens, noisy[:-1] if counted else noisy, total, sigma
+        statistic, column_map, noisy[:-1] if counted else noisy, total, sigma
     )
     return Target(statistic, value, error, sigma / GRID), account
