@@ -1,34 +1,28 @@
+"""Differentially private synthetic tables."""
+
 __version__ = "0.1.0"
 
 import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-os.environ.setdefault(
-    "OMP_WAIT_POLICY", "passive"
-)  # idle threads sleep instead of spinning; must be set before torch is loaded
+# idle threads sleep instead of spinning; must be set before torch is loaded
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 if TYPE_CHECKING:
-    from .baselines import synthesize
-    from .constraints import (
-        Penalty,
-        PublicColumns,
-        PublicMarginal,
-        Rule,
-        at_least,
-        at_most,
-        avoid,
-        equal,
-        match,
-    )
-    from .datasets import load_dataset
-    from .marginals import count, measure
-    from .metrics import evaluate
-    from .particles import descend
-    from .privacy import Budget, Ledger
-    from .projection import project
-    from .refinement import refine
-    from .schema import (
+    from .app.synthesizer import PrivPGD, generate
+    from .constrain.constraints import PublicColumns, PublicMarginal, Rule
+    from .constrain.penalties import Penalty, at_least, at_most, avoid, equal, match
+    from .evaluation.datasets import load_dataset
+    from .evaluation.metrics import evaluate
+    from .joint.refinement import refine
+    from .methods.baselines import synthesize
+    from .private.account import Budget, Ledger
+    from .private.counting import count
+    from .private.measure import measure
+    from .private.select import select_and_measure
+    from .private.statistics import measure_statistic
+    from .table.schema import (
         Boolean,
         Categorical,
         Datetime,
@@ -37,47 +31,42 @@ if TYPE_CHECKING:
         PrivacyWarning,
         Schema,
     )
-    from .selection import select_and_measure
-    from .synthesizer import PrivPGD, generate
-    from .targets import measure_statistic
+    from .transport.particles import descend
+    from .transport.projection import project
 
-# Where each public name lives. Modules are loaded when a name is first used, so that `import privpgd` is quick.
+# Where each public name lives. A module is loaded when a name of it is first used, so
+# that `import privpgd` is quick.
 _HOME = {
-    "Boolean": "schema",
-    "Categorical": "schema",
-    "Datetime": "schema",
-    "Numeric": "schema",
-    "Ordinal": "schema",
-    "PrivacyWarning": "schema",
-    "Schema": "marginals",  # the chapters up to there give Schema its method `learn`
-    "Budget": "privacy",
-    "Ledger": "privacy",
-    "count": "marginals",
-    "measure": "marginals",
-    "project": "projection",
-    "refine": "refinement",
-    "descend": "particles",
-    "PrivPGD": "synthesizer",
-    "generate": "synthesizer",
-    "evaluate": "metrics",
-    "load_dataset": "datasets",
-    "select_and_measure": "selection",
-    "synthesize": "baselines",
-    **dict.fromkeys(
-        (
-            "Penalty",
-            "Rule",
-            "PublicMarginal",
-            "PublicColumns",
-            "match",
-            "equal",
-            "avoid",
-            "at_least",
-            "at_most",
-        ),
-        "constraints",
-    ),
-    "measure_statistic": "targets",
+    "PrivPGD": "app.synthesizer",
+    "Schema": "private.learn",  # that chapter adds `Schema.learn`
+    "Numeric": "table.schema",
+    "Ordinal": "table.schema",
+    "Categorical": "table.schema",
+    "Boolean": "table.schema",
+    "Datetime": "table.schema",
+    "Budget": "private.account",
+    "Ledger": "private.account",
+    "count": "private.counting",
+    "measure": "private.measure",
+    "project": "transport.projection",
+    "descend": "transport.particles",
+    "refine": "joint.refinement",
+    "generate": "app.synthesizer",
+    "synthesize": "methods.baselines",
+    "evaluate": "evaluation.metrics",
+    "load_dataset": "evaluation.datasets",
+    "Penalty": "constrain.penalties",
+    "Rule": "constrain.constraints",
+    "PublicMarginal": "constrain.constraints",
+    "PublicColumns": "constrain.constraints",
+    "match": "constrain.penalties",
+    "equal": "constrain.penalties",
+    "avoid": "constrain.penalties",
+    "at_least": "constrain.penalties",
+    "at_most": "constrain.penalties",
+    "measure_statistic": "private.statistics",
+    "select_and_measure": "private.select",
+    "PrivacyWarning": "table.schema",
 }
 __all__ = ["__version__", *_HOME]
 
