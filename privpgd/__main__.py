@@ -1,6 +1,6 @@
 """`python -m privpgd` is the command `privpgd`."""
 
-from .cli import main
+from .app.cli import main
 
 if __name__ == "__main__":
     raise SystemExit(main())
