@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 if TYPE_CHECKING:
-    from .app.synthesizer import PrivPGD, generate
+    from .app.pipeline import synthesize
+    from .app.synthesizer import PrivPGD
     from .constrain.constraints import PublicColumns, PublicMarginal, Rule
     from .constrain.penalties import Penalty, at_least, at_most, avoid, equal, match
     from .evaluation.datasets import load_dataset
     from .evaluation.metrics import evaluate
     from .joint.refinement import refine
-    from .methods.baselines import synthesize
+    from .methods.privpgd import generate
     from .private.account import Budget, Ledger
     from .private.counting import count
     from .private.measure import measure
@@ -51,8 +52,8 @@ _HOME = {
     "project": "transport.projection",
     "descend": "transport.particles",
     "refine": "joint.refinement",
-    "generate": "app.synthesizer",
-    "synthesize": "methods.baselines",
+    "generate": "methods.privpgd",
+    "synthesize": "app.pipeline",
     "evaluate": "evaluation.metrics",
     "load_dataset": "evaluation.datasets",
     "Penalty": "constrain.penalties",

@@ -91,7 +91,7 @@ def _real(frame, schema, epsilon, delta, seed):
 def _combined(frame, schema, epsilon, delta, seed, name: str):
     """A generator with its usual marginals or, as in "pgm+aim", with those that a
     selector chooses."""
-    from privpgd.methods.baselines import method
+    from privpgd.app.pipeline import method
 
     return method(name)(frame, schema, epsilon, delta, seed)
 
@@ -126,7 +126,7 @@ def find_methods(
                 f"There is no method named {name!r}: choose from {', '.join(METHODS)}, "
                 "or join a generator and a selector with a plus, as in gsd+mst."
             )
-        from privpgd.methods.baselines import method
+        from privpgd.app.pipeline import method
 
         method(name)  # raises one sentence unless it knows both
     return {

@@ -37,9 +37,11 @@ from privpgd.transport.wasserstein import (
     sort_gradient,
 )
 
-from ..app.synthesizer import PRESETS, PrivPGD, default_workload, generate
+from ..app.pipeline import default_workload
+from ..app.synthesizer import PrivPGD
 from ..joint.mixture import fit_mixture, mixture_tables
 from ..joint.refinement import refine
+from ..methods.privpgd import PRESETS, generate
 from ..private.account import Budget
 from ..private.measure import measure
 from ..table.schema import Numeric, Schema

@@ -52,6 +52,8 @@ def generator_network(
 class GEM(Relaxed):
     "A generator network with one softmax a column, fitted to noisy marginals."
 
+    guides: ClassVar[tuple] = ("mwem",)  # selectors that ask it between their rounds
+
     PAPER: ClassVar[dict] = dict(
         start="random",
         lr=1e-4,

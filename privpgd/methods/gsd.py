@@ -13,6 +13,7 @@ import numba as nb
 import numpy as np
 from tqdm.auto import tqdm
 
+from ..core.checks import check_codes, check_seed, finite_number, whole_number
 from ..transport.projection import merge
 
 # %% auto #0
@@ -264,55 +265,7 @@ def _evolve(
 
 
 # %% ../../nbs/methods/gsd.ipynb #c039
-def _check_whole(name: str, value, low: int):
-    "One sentence if the value is not a whole number, `low` or more."
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, np.integer))
-        or value < low
-    ):
-        raise ValueError(f"{name}={value!r} must be a whole number, {low} or more.")
-
-
-def _check_number(name: str, value, positive: bool = True):
-    """One sentence if the value is not a finite number that is positive, or at least
-    not negative."""
-    real = (
-        isinstance(value, (int, float, np.integer, np.floating))
-        and not isinstance(value, bool)
-        and np.isfinite(value)
-    )
-    if not real or value < 0 or (positive and value == 0):
-        raise ValueError(
-            f"{name}={value!r} must be a "
-            f"finite{', positive number' if positive else ' number, 0 or more'}."
-        )
-
-
-def _check_seed(seed):
-    "One sentence if numpy cannot make random numbers from it."
-    try:
-        np.random.default_rng(seed)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"seed={seed!r} is not a seed: give a whole number, 0 or more, a numpy "
-            "Generator, or None."
-        ) from None
-
-
-def _check_codes(codes, schema):
-    "One sentence about a table that does not fit the schema."
-    if codes.ndim != 2 or codes.shape[1] != len(schema.names) or not len(codes):
-        raise ValueError(
-            f"codes of shape {codes.shape} do not fit {len(schema.names)} columns; "
-            "give at least one row."
-        )
-    for name, k, column in zip(schema.names, schema.shape, codes.T):
-        if column.min() < 0 or column.max() >= k:
-            raise ValueError(
-                f"column {name!r} has a code outside of 0..{k - 1}; encode it with the "
-                "same schema."
-            )
+#| exports
 
 
 # %% ../../nbs/methods/gsd.ipynb #c041s
@@ -332,15 +285,15 @@ class Search:
     def check(self) -> None:
         "One sentence about an option that makes no sense."
         for name in ("elite", "mutations", "crossovers", "generations"):
-            _check_whole(name, getattr(self, name), int(name == "elite"))
+            whole_number(name, getattr(self, name), int(name == "elite"))
         if self.patience is not None:
-            _check_whole("patience", self.patience, 1)
+            whole_number("patience", self.patience, 1)
         if self.mutations + self.crossovers == 0:
             raise ValueError(
                 "mutations and crossovers are both 0, so no child would ever be born; "
                 "give at least one of them."
             )
-        _check_number("tolerance", self.tolerance, positive=False)
+        finite_number("tolerance", self.tolerance, positive=False)
 
 
 # %% ../../nbs/methods/gsd.ipynb #c042
@@ -358,7 +311,7 @@ def genetic_search(
     codes, rng, m = np.array(codes, np.int32), np.random.default_rng(seed), len(codes)
     search = Search() if search is None else search
     search.check()
-    _check_codes(codes, schema)
+    check_codes(codes, schema.names, schema.shape)
     plan, shares, weights = _layout(merge(measurements, schema), schema)
     gaps, patience, history = (
         _gaps(codes, plan, shares, weights),
@@ -479,6 +432,6 @@ class GSD:
     def check(self, cliques, schema) -> None:
         "Raise one sentence if an option makes no sense."
         if self.n_rows is not None:
-            _check_whole("n_rows", self.n_rows, 1)
-        _check_seed(self.seed)
+            whole_number("n_rows", self.n_rows, 1)
+        check_seed(self.seed)
         self.search.check()

@@ -24,10 +24,10 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
+from ..core.checks import check_seed, finite_number, whole_number
 from ..core.records import estimate_total
 from ..joint.mixture import Mixture
 from ..transport.projection import consensus_margins, merge
-from .gsd import _check_number, _check_seed, _check_whole
 
 
 # %% ../../nbs/methods/rap.ipynb #c007
@@ -220,10 +220,10 @@ def _check_options(self: RelaxedOptions, **least) -> None:
     for name, low in dict(steps=0, n_rows=1, threads=1, **least).items():
         value = getattr(self, name)
         if value is not None or name not in ("n_rows", "threads"):
-            _check_whole(name, value, low)
-    _check_number("lr", self.lr)
-    _check_number("stop", self.stop, positive=False)
-    _check_seed(self.seed)
+            whole_number(name, value, low)
+    finite_number("lr", self.lr)
+    finite_number("stop", self.stop, positive=False)
+    check_seed(self.seed)
     if self.start not in ("margins", "random"):
         raise ValueError(f"start={self.start!r} is unknown; use 'margins' or 'random'.")
     if self.power not in (1, 2):
@@ -346,7 +346,7 @@ class RAP(Relaxed):
     def check(self, cliques, schema) -> None:
         "Raise one sentence if an option makes no sense."
         _check_options(self, relaxed_rows=1)
-        _check_number("spread", self.spread)  # at 0 all rows stay equal
+        finite_number("spread", self.spread)  # at 0 all rows stay equal
 
     def _key(self):
         return self.relaxed_rows, self.start

@@ -42,6 +42,7 @@ import numpy as np
 import pandas as pd
 
 from ..core.records import Axis
+from .values import binned_values, plain_values, public_series
 
 
 # %% ../../nbs/table/schema.ipynb #c006
@@ -87,6 +88,11 @@ class Column:
     labels: Any
     _codes: Callable[..., np.ndarray]
     _values: Callable[..., pd.Series]
+
+    @property
+    def axis(self) -> Axis:
+        "The public facts of the column, as a record without methods."
+        return axis_of(self)
 
     @property
     def size(self) -> int:
@@ -1648,6 +1654,28 @@ class Schema(_Coder):
     bins."""
 
     learn: ClassVar[Callable[..., Any]]  # chapter 1a writes it
+
+    def draw_values(
+        self,
+        codes: np.ndarray,  # (m, k) codes of some columns
+        names: Sequence[str],  # k column names
+        seed: Any = None,  # int, numpy Generator or None
+    ) -> list[np.ndarray]:  # k arrays of m values
+        "Values drawn inside the bins of some columns, as plain arrays."
+        rng = np.random.default_rng(seed)
+        return [
+            plain_values(self[name].decode(codes[:, a], seed=rng))
+            for a, name in enumerate(names)
+        ]
+
+    def read_values(
+        self,
+        frame: Any,  # a public table in memory
+        names: Sequence[str],  # numeric or date columns
+    ) -> dict:  # name -> (n,) values
+        "Numbers and dates of a public table, as plain arrays."
+        series = public_series(frame, names)
+        return {name: binned_values(series[name], self[name]) for name in names}
 
     def to_json(self) -> str:
         "The schema as JSON, one line for each column."
