@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
 from tqdm.auto import tqdm
 
-from ..core.checks import check_codes, check_seed, finite_number, whole_number
+from privpgd.core.checks import (
+    InputError,
+    check_codes,
+    check_seed,
+    finite_number,
+    whole_number,
+)
+
 from ..transport.projection import merge
 
 # %% auto #0
-__all__ = ["Search", "genetic_search", "GSD"]
+__all__ = ["Layout", "Population", "Brood", "Search", "genetic_search", "GSD"]
 
 
 # %% ../../nbs/methods/gsd.ipynb #c008
@@ -32,74 +39,72 @@ def _weights(
 
 
 # %% ../../nbs/methods/gsd.ipynb #c013
+class Layout(NamedTuple):
+    "Where the cells of all tables lie in one vector; one entry for each membership."
+
+    first: np.ndarray  # (d + 1,) memberships of column j: first[j] to first[j + 1]
+    base: np.ndarray  # first cell of the membership's table
+    step: np.ndarray  # distance of two levels of the column in that table
+    weight: np.ndarray  # weight of the table
+    link: np.ndarray  # its other columns: link[q] to link[q + 1]
+    other: np.ndarray  # number of each other column
+    stride: np.ndarray  # distance of two of its levels
+
+
 def _layout(
     merged: dict,  # clique -> (table of shares, noise), from `merge`
     schema,  # anything with `names` and `shape`
-) -> (
-    tuple
-):  # plan (first, base, step, weight, link, other, stride), flat shares, flat weights
-    """Where the cells of all tables lie in one vector, and which of them each column
-    touches."""
-    place, start = {n: j for j, n in enumerate(schema.names)}, 0
+) -> tuple[Layout, np.ndarray, np.ndarray]:  # layout, flat shares, flat weights
+    "The layout of all tables, with their shares and weights as vectors."
+    place = {n: j for j, n in enumerate(schema.names)}
     members: list[list] = [[] for _ in schema.names]
     weights = _weights([noise for _, noise in merged.values()])
+    start = 0
     for (clique, (table, _)), w in zip(merged.items(), weights):
-        columns, strides = (
-            [place[n] for n in clique],
-            [int(np.prod(table.shape[a + 1 :])) for a in range(table.ndim)],
-        )
+        columns = [place[n] for n in clique]
+        strides = [int(np.prod(table.shape[a + 1 :])) for a in range(table.ndim)]
         for j, s in zip(columns, strides):
-            members[j].append(
-                (start, s, w, [(i, t) for i, t in zip(columns, strides) if i != j])
-            )
+            others = [(i, t) for i, t in zip(columns, strides) if i != j]
+            members[j].append((start, s, w, others))
         start += table.size
-    flat = [q for own in members for q in own]
-    base, step, weight, others = zip(*flat)
-    other, stride = (
-        np.array([o for q in others for o in q], np.int64).reshape(-1, 2).T.copy()
-    )
+    base, step, weight, links = zip(*(q for own in members for q in own))
+    pairs = np.array([o for q in links for o in q], np.int64).reshape(-1, 2)
+    other, stride = pairs.T.copy()
 
     def ends(lists):
         return np.cumsum([0] + [len(v) for v in lists])
 
-    plan = (
+    layout = Layout(
         ends(members),
         np.array(base),
         np.array(step),
         np.array(weight),
-        ends(others),
+        ends(links),
         other,
         stride,
     )
+    shares = np.concatenate([table.ravel() for table, _ in merged.values()])
     sizes = [table.size for table, _ in merged.values()]
-    return (
-        plan,
-        np.concatenate([table.ravel() for table, _ in merged.values()]),
-        np.repeat(weights, sizes),
-    )
+    return layout, shares, np.repeat(weights, sizes)
 
 
 # %% ../../nbs/methods/gsd.ipynb #c016
 @nb.njit(cache=True)
 def _cell(codes, i, q, plan):
     "Place of row i in membership q, were the membership's own column at level 0."
-    base, link, other, stride = plan[1], plan[4], plan[5], plan[6]
-    cell = base[q]
-    for o in range(link[q], link[q + 1]):
-        cell += codes[i, other[o]] * stride[o]
+    cell = plan.base[q]
+    for o in range(plan.link[q], plan.link[q + 1]):
+        cell += codes[i, plan.other[o]] * plan.stride[o]
     return cell
 
 
 @nb.njit(cache=True)
 def _gaps(codes, plan, shares, weights):
     "Weighted gaps of all cells: weight times (rows in the cell - wanted rows)."
-    first, base, step = plan[0], plan[1], plan[2]
-    counts, seen, m, d = (
-        np.zeros(len(shares)),
-        np.zeros(len(shares), np.bool_),
-        codes.shape[0],
-        codes.shape[1],
-    )
+    first, base, step = plan.first, plan.base, plan.step
+    counts = np.zeros(len(shares))
+    seen = np.zeros(len(shares), np.bool_)
+    m, d = codes.shape
     for j in range(d):
         for q in range(first[j], first[j + 1]):
             if seen[base[q]]:
@@ -114,7 +119,7 @@ def _gaps(codes, plan, shares, weights):
 @nb.njit(cache=True)
 def _change(codes, gaps, i, j, value, plan):
     "How the fitness (times m^2) changes when entry (i, j) becomes `value`."
-    first, step, weight = plan[0], plan[2], plan[3]
+    first, step, weight = plan.first, plan.step, plan.weight
     old, total = codes[i, j], 0.0
     if value == old:
         return 0.0
@@ -127,7 +132,7 @@ def _change(codes, gaps, i, j, value, plan):
 @nb.njit(cache=True)
 def _move(codes, gaps, i, j, value, plan):
     "Entry (i, j) becomes `value`; the gaps follow."
-    first, step, weight = plan[0], plan[2], plan[3]
+    first, step, weight = plan.first, plan.step, plan.weight
     for q in range(first[j], first[j + 1]):
         cell = _cell(codes, i, q, plan)
         gaps[cell + value * step[q]] += weight[q]
@@ -146,30 +151,40 @@ def _entry(codes, patches, length, e, i, j):
 
 
 # %% ../../nbs/methods/gsd.ipynb #c026
+class Population(NamedTuple):
+    "The best table, and how the other members of the elite differ from it."
+
+    codes: np.ndarray  # (m, d) the best table
+    gaps: np.ndarray  # its weighted gaps
+    fitness: np.ndarray  # (elite,) sorted
+    patches: np.ndarray  # (elite, elite, 3) entries (row, column, level) that differ
+    length: np.ndarray  # (elite,) how many of them
+
+
+class Brood(NamedTuple):
+    "Children of one generation."
+
+    children: np.ndarray  # (p, 3) row, column and level, mutations first
+    change: np.ndarray  # (p,) changes of the fitness
+    mutations: int  # how many of them are mutations
+
+
 @nb.njit(cache=True)
-def _breed(
-    codes, gaps, plan, shape, columns, patches, length, mutations, children, change
-):
-    """Fills the children (row, column, level), mutations first, and their changes of
-    fitness."""
+def _breed(population, plan, shape, columns, brood):
+    "Fill the children and their changes of fitness."
+    codes, length = population.codes, population.length
     m, elite = len(codes), len(length)
-    for p in range(len(children)):
+    for p in range(len(brood.children)):
         i, j = np.random.randint(m), columns[np.random.randint(len(columns))]
-        if p < mutations:
+        if p < brood.mutations:
             v = np.random.randint(shape[j])
         else:
-            v = _entry(
-                codes,
-                patches,
-                length,
-                np.random.randint(elite),
-                np.random.randint(m),
-                j,
-            )
-        children[p, 0] = i
-        children[p, 1] = j
-        children[p, 2] = v
-        change[p] = _change(codes, gaps, i, j, v, plan)
+            e, k = np.random.randint(elite), np.random.randint(m)
+            v = _entry(codes, population.patches, length, e, k, j)
+        brood.children[p, 0] = i
+        brood.children[p, 1] = j
+        brood.children[p, 2] = v
+        brood.change[p] = _change(codes, population.gaps, i, j, v, plan)
 
 
 # %% ../../nbs/methods/gsd.ipynb #c030
@@ -225,47 +240,17 @@ def _succeed(codes, gaps, plan, children, chosen, patches, length):
 
 # %% ../../nbs/methods/gsd.ipynb #c035
 @nb.njit(cache=True)
-def _evolve(
-    codes,
-    gaps,
-    plan,
-    shape,
-    columns,
-    fitness,
-    patches,
-    length,
-    mutations,
-    crossovers,
-    generations,
-    seed,
-):
-    "Runs generations in place; returns how many of them moved the best table."
+def _evolve(population, plan, shape, columns, brood, generations, seed):
+    "Run generations in place; returns how many of them moved the best table."
     np.random.seed(seed)
-    children, change = (
-        np.empty((mutations + crossovers, 3), np.int64),
-        np.empty(mutations + crossovers),
-    )
+    codes, gaps = population.codes, population.gaps
+    patches, length = population.patches, population.length
     chosen, moved = np.empty(len(length), np.int64), 0
     for _ in range(generations):
-        _breed(
-            codes,
-            gaps,
-            plan,
-            shape,
-            columns,
-            patches,
-            length,
-            mutations,
-            children,
-            change,
-        )
-        _select(fitness, change, chosen)
-        moved += _succeed(codes, gaps, plan, children, chosen, patches, length)
+        _breed(population, plan, shape, columns, brood)
+        _select(population.fitness, brood.change, chosen)
+        moved += _succeed(codes, gaps, plan, brood.children, chosen, patches, length)
     return moved
-
-
-# %% ../../nbs/methods/gsd.ipynb #c039
-#| exports
 
 
 # %% ../../nbs/methods/gsd.ipynb #c041s
@@ -278,9 +263,8 @@ class Search:
     crossovers: int = 50  # children by crossover
     generations: int = 500_000  # at most so many
     tolerance: float = 1e-4  # stop when the fitness fell by less than this share ...
-    patience: int | None = (
-        None  # ... in so many generations; the number of rows, at least 1,000, if None
-    )
+    # ... in so many generations; None: the number of rows, at least 1,000
+    patience: int | None = None
 
     def check(self) -> None:
         "One sentence about an option that makes no sense."
@@ -297,6 +281,20 @@ class Search:
 
 
 # %% ../../nbs/methods/gsd.ipynb #c042
+def _first_population(
+    codes: np.ndarray,  # (m, d) codes to start from, changed in place later
+    plan: Layout,
+    shares: np.ndarray,  # of all cells
+    weights: np.ndarray,  # of all cells
+    elite: int,  # tables that survive a generation
+) -> Population:
+    "An elite of equal tables."
+    gaps = _gaps(codes, plan, shares, weights)
+    fitness = np.full(elite, (gaps**2 / weights).sum())
+    patches = np.zeros((elite, elite, 3), np.int64)
+    return Population(codes, gaps, fitness, patches, np.zeros(elite, np.int64))
+
+
 def genetic_search(
     codes: np.ndarray,  # (m, d) integer codes to start from, left unchanged
     measurements,  # objects with clique, counts, sigma and total
@@ -308,29 +306,25 @@ def genetic_search(
     history: list | None = None,  # receives dict(generation, fitness, moved, seconds)
 ) -> np.ndarray:  # (m, d) int32 codes
     "The best table that the genetic search finds."
-    codes, rng, m = np.array(codes, np.int32), np.random.default_rng(seed), len(codes)
+    codes, rng = np.array(codes, np.int32), np.random.default_rng(seed)
     search = Search() if search is None else search
+    history = [] if history is None else history
     search.check()
     check_codes(codes, schema.names, schema.shape)
+    m = len(codes)
+    if not m:
+        raise InputError("codes hold no row", "give at least one to start from")
     plan, shares, weights = _layout(merge(measurements, schema), schema)
-    gaps, patience, history = (
-        _gaps(codes, plan, shares, weights),
-        search.patience or max(m, 1000),
-        [] if history is None else history,
-    )
-    fitness, patches, length = (
-        np.full(search.elite, (gaps**2 / weights).sum()),
-        np.zeros((search.elite, search.elite, 3), np.int64),
-        np.zeros(search.elite, np.int64),
-    )
-    columns, shape = (
-        np.flatnonzero(np.diff(plan[0])),
-        np.array([int(k) for k in schema.shape]),
-    )
+    population = _first_population(codes, plan, shares, weights, search.elite)
+    size = search.mutations + search.crossovers
+    brood = Brood(np.empty((size, 3), np.int64), np.empty(size), search.mutations)
+    columns = np.flatnonzero(np.diff(plan.first))
+    shape = np.array([int(k) for k in schema.shape])
+    patience = search.patience or max(m, 1000)
+    fitness = population.fitness
     done, judged, before, began = 0, 0, fitness[0], time.perf_counter()
-    history.append(
-        dict(generation=0, fitness=float(before) / m**2, moved=0, seconds=0.0)
-    )
+    first = dict(generation=0, fitness=float(before) / m**2, moved=0, seconds=0.0)
+    history.append(first)
     with tqdm(
         total=search.generations,
         desc="genetic search",
@@ -338,23 +332,11 @@ def genetic_search(
         disable=not verbose,
     ) as bar:
         while done < search.generations:
-            size = min(max(patience // 10, 1), search.generations - done)
-            moved = _evolve(
-                codes,
-                gaps,
-                plan,
-                shape,
-                columns,
-                fitness,
-                patches,
-                length,
-                search.mutations,
-                search.crossovers,
-                size,
-                int(rng.integers(2**31)),
-            )
-            done += size
-            bar.update(size)
+            some = min(max(patience // 10, 1), search.generations - done)
+            own = int(rng.integers(2**31))
+            moved = _evolve(population, plan, shape, columns, brood, some, own)
+            done += some
+            bar.update(some)
             history.append(
                 dict(
                     generation=done,
@@ -368,7 +350,7 @@ def genetic_search(
             if before - fitness[0] <= search.tolerance * abs(before) + 1e-9:
                 break  # the last term: a perfect fit, up to rounding
             judged, before = done, fitness[0]
-    return codes
+    return population.codes
 
 
 # %% ../../nbs/methods/gsd.ipynb #c045
