@@ -170,13 +170,14 @@ def minimise(
     lr: float = 0.1,  # first learning rate of Adam
     power: int = 2,  # 2: squared residuals, 1: absolute ones
     stop: float = 1.0,  # stop at this mean squared residual, in units of the noise
-    verbose: bool = False,  # show a progress bar
-    name: str = "fit",  # label of the bar
+    progress: str = "",  # label of a progress bar; none if empty
 ) -> list:  # mean squared residual before each step, and at the end
     "Change the parameters until the soft rows have the measured marginals."
     adam, history = torch.optim.Adam(parameters, lr=lr), []
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(adam, max(steps, 1))
-    for step in tqdm(range(steps + 1), desc=name, unit="step", disable=not verbose):
+    for step in tqdm(
+        range(steps + 1), desc=progress, unit="step", disable=not progress
+    ):
         residuals = targets.residuals(forward())
         history.append(float(residuals.detach().square().sum()) / targets.cells)
         if history[-1] <= stop or step == steps:
@@ -299,8 +300,7 @@ class Relaxed(RelaxedOptions):
                 lr=self.lr,
                 power=self.power,
                 stop=self.stop,
-                verbose=self.verbose,
-                name=type(self).__name__,
+                progress=type(self).__name__ if self.verbose else "",
             )
             with torch.no_grad():
                 return forward().cpu().numpy()
