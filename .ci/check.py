@@ -99,6 +99,25 @@ def untidy(limit=200_000):
     return found
 
 
+def wide(limit=88):
+    "Lines of code that do not fit the page; options of a cell may be longer."
+    found = []
+    for path in notebooks():
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        for number, cell in enumerate(cells):
+            if cell["cell_type"] != "code":
+                continue
+            lines = "".join(cell["source"]).split("\n")
+            long = [x for x in lines if len(x) > limit and not x.startswith("#|")]
+            found += [f"{path.relative_to(root)}, cell {number}: {x}" for x in long]
+    modules = [p for p in root.glob("privpgd/*/*.py")]
+    for path in modules:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        long = [x for x in lines if len(x) > limit and not x.startswith("# %%")]
+        found += [f"{path.relative_to(root)}: {x}" for x in long]
+    return found
+
+
 def lint():
     "Format, lint and types, with the settings in pyproject.toml."
     code = ("privpgd", "nbs", ".ci", "setup.py")
@@ -199,6 +218,9 @@ def main():
     ).returncode:
         sys.exit("README.md differs from nbs/index.ipynb (run make readme)")
     print("README.md equals nbs/index.ipynb")
+    if found := wide():
+        sys.exit("these lines are longer than 88 columns:\n" + "\n".join(found))
+    print("every line of code fits 88 columns")
     lint()
     if run("python", ".ci/net.py").returncode:
         sys.exit("a seeded run has changed (see above)")
