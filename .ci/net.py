@@ -47,7 +47,7 @@ from privpgd import (
     refine,
     synthesize,
 )
-from privpgd.constrain.penalties import Correlation, Mean, Rate, Share
+from privpgd.constrain.statistics import Correlation, Mean, Rate, Share
 
 RECORD = Path(__file__).with_name("net.json")
 TOLERANCE = 0.03  # of an error (a distance in total variation), on another processor

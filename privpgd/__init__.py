@@ -12,8 +12,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 if TYPE_CHECKING:
     from .app.pipeline import synthesize
     from .app.synthesizer import PrivPGD
-    from .constrain.constraints import PublicColumns, PublicMarginal, Rule
-    from .constrain.penalties import Penalty, at_least, at_most, avoid, equal, match
+    from .constrain.bounds import at_least, at_most, avoid, equal, match
+    from .constrain.penalties import Penalty
+    from .constrain.public import PublicColumns, PublicMarginal
+    from .constrain.rules import Rule
     from .evaluation.datasets import load_dataset
     from .evaluation.metrics import evaluate
     from .joint.refinement import refine
@@ -23,15 +25,10 @@ if TYPE_CHECKING:
     from .private.measure import measure
     from .private.select import select_and_measure
     from .private.statistics import measure_statistic
-    from .table.schema import (
-        Boolean,
-        Categorical,
-        Datetime,
-        Numeric,
-        Ordinal,
-        PrivacyWarning,
-        Schema,
-    )
+    from .table.columns import Boolean, Categorical, Ordinal, PrivacyWarning
+    from .table.dates import Datetime
+    from .table.numbers import Numeric
+    from .table.schema import Schema
     from .transport.particles import descend
     from .transport.projection import project
 
@@ -40,11 +37,11 @@ if TYPE_CHECKING:
 _HOME = {
     "PrivPGD": "app.synthesizer",
     "Schema": "private.learn",  # that chapter adds `Schema.learn`
-    "Numeric": "table.schema",
-    "Ordinal": "table.schema",
-    "Categorical": "table.schema",
-    "Boolean": "table.schema",
-    "Datetime": "table.schema",
+    "Numeric": "table.numbers",
+    "Ordinal": "table.columns",
+    "Categorical": "table.columns",
+    "Boolean": "table.columns",
+    "Datetime": "table.dates",
     "Budget": "private.account",
     "Ledger": "private.account",
     "count": "private.counting",
@@ -57,17 +54,17 @@ _HOME = {
     "evaluate": "evaluation.metrics",
     "load_dataset": "evaluation.datasets",
     "Penalty": "constrain.penalties",
-    "Rule": "constrain.constraints",
-    "PublicMarginal": "constrain.constraints",
-    "PublicColumns": "constrain.constraints",
-    "match": "constrain.penalties",
-    "equal": "constrain.penalties",
-    "avoid": "constrain.penalties",
-    "at_least": "constrain.penalties",
-    "at_most": "constrain.penalties",
+    "Rule": "constrain.rules",
+    "PublicMarginal": "constrain.public",
+    "PublicColumns": "constrain.public",
+    "match": "constrain.bounds",
+    "equal": "constrain.bounds",
+    "avoid": "constrain.bounds",
+    "at_least": "constrain.bounds",
+    "at_most": "constrain.bounds",
     "measure_statistic": "private.statistics",
     "select_and_measure": "private.select",
-    "PrivacyWarning": "table.schema",
+    "PrivacyWarning": "table.columns",
 }
 __all__ = ["__version__", *_HOME]
 

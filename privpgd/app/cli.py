@@ -84,22 +84,17 @@ def _csv_options(content: bytes, schema: Any) -> dict:
     "How to read a CSV file so that text stays text."
     import pandas as pd
 
-    from privpgd.table.sources import (
-        _GONE,
-        _separator,
-        # # the words that mean a missing value and the marks between values: one list
-        # for all
-    )
+    from privpgd.table.files import MISSING_WORDS, find_delimiter
 
     options: dict = dict(
-        sep=_separator(
+        sep=find_delimiter(
             content[:100_000].split(b"\n", 1)[0].decode("utf-8-sig", "replace")
         ),
         encoding="utf-8-sig",
         skipinitialspace=True,
         low_memory=False,
         keep_default_na=False,
-        na_values=sorted(_GONE),
+        na_values=sorted(MISSING_WORDS),
         index_col=False,
     )
     if schema is None:
@@ -113,7 +108,9 @@ def _csv_options(content: bytes, schema: Any) -> dict:
             for name, some in levels.items()
             if any(isinstance(level, str) for level in some)
         },
-        na_values={name: sorted(_GONE - set(some)) for name, some in levels.items()},
+        na_values={
+            name: sorted(MISSING_WORDS - set(some)) for name, some in levels.items()
+        },
     )
 
 
@@ -208,11 +205,11 @@ def keep_columns(
 ) -> tuple[Any, list]:  # the table, and the names that were left out
     """Only the columns that the schema knows; one sentence when one of them is not
     there."""
-    from privpgd.table.schema import _open
+    from privpgd.table.dtypes import open_frame
 
     extra = [name for name in frame.columns if name not in schema.names]
     kept = frame.drop(columns=extra)
-    _open(kept, schema.names, rows=False)
+    open_frame(kept, schema.names, rows=False)
     return kept, extra
 
 
@@ -230,11 +227,13 @@ def settle_dtypes(schema: Any) -> Any:
     from privpgd.table.schema import Schema
 
     def opens(column):
-        return column.missing and column.dtype is None and column._natural in _SETTLED
+        return (
+            column.missing and column.dtype is None and column.natural_dtype in _SETTLED
+        )
 
     return Schema(
         tuple(
-            dataclasses.replace(c, dtype=_SETTLED[c._natural]) if opens(c) else c
+            dataclasses.replace(c, dtype=_SETTLED[c.natural_dtype]) if opens(c) else c
             for c in schema.columns
         )
     )
@@ -261,7 +260,7 @@ def open_table(
     "A table in memory, or files that are counted in pieces."
     if not _in_pieces(path):
         return keep_columns(read_table(path, schema), schema)
-    from privpgd.table.sources import Files, left_out
+    from privpgd.table.files import Files, left_out
 
     return Files(str(path)), left_out(Files(str(path)), schema)
 
@@ -346,7 +345,7 @@ def write_rows_of(model: Any, rows: int, path: Any, seed: int | None = None) -> 
     """Write rows of a fitted model to a file, chunk by chunk; to the standard output,
     as CSV."""
     from privpgd.app.synthesizer import sample_chunks
-    from privpgd.table.sources import write_chunks
+    from privpgd.table.writing import write_chunks
 
     if str(path) == "-":
         return write_table(model.sample(rows, seed), path)
@@ -364,7 +363,7 @@ def write_text(text: str, path: Any) -> None:
 # %% ../../nbs/app/cli.ipynb #c017
 def check_output(path: Any, table: bool = False) -> None:
     "Refuse a place that cannot be written to, before anything is spent."
-    from privpgd.table.sources import _format
+    from privpgd.table.files import file_format
 
     if Path(path).is_dir():
         raise ValueError(f"{path} is a folder: give the name of a file.")
@@ -377,7 +376,7 @@ def check_output(path: Any, table: bool = False) -> None:
         )
     if not os.access(folder, os.W_OK):
         raise ValueError(f"{folder} cannot be written to: give another output.")
-    if table and _format(Path(path)) is None:
+    if table and file_format(Path(path)) is None:
         raise ValueError(
             f"{path} is not named like a file that can be written: use .parquet, .csv "
             "or .csv.gz."
@@ -393,7 +392,7 @@ def _same(a: Any, b: Any) -> bool:
 
 def _files_in(path: Any) -> list:
     "The files that an input means."
-    from privpgd.table.sources import list_files
+    from privpgd.table.files import list_files
 
     if path is None or str(path) == "-":
         return []
@@ -407,7 +406,7 @@ def _files_in(path: Any) -> list:
 def check_apart(outputs: dict, inputs: dict) -> None:  # words -> path
     """Refuse an output that would overwrite an input, would be counted with it the next
     time, or is the place of another output."""
-    from privpgd.table.sources import _format
+    from privpgd.table.files import file_format
 
     taken = [
         (words, file) for words, path in inputs.items() for file in _files_in(path)
@@ -425,7 +424,7 @@ def check_apart(outputs: dict, inputs: dict) -> None:  # words -> path
                 place is not None
                 and Path(place).is_dir()
                 and Path(place).resolve() in Path(path).resolve().parents
-                and _format(Path(path))
+                and file_format(Path(path))
             ):
                 raise ValueError(
                     f"{words} {path} lies in the folder that is {what}, and would be "
@@ -640,7 +639,7 @@ def _identifier(name: str, known: Any, numeric: bool) -> str | None:
 # %% ../../nbs/app/cli.ipynb #c027
 def _draft_text(name: str, known: Any, missing: bool, most: int) -> Guess:
     "A guess for a column of texts."
-    from privpgd.table.schema import Categorical
+    from privpgd.table.columns import Categorical
 
     counts, disguise = known.astype(str).value_counts(), _disguise(known)
     if disguise and len(counts) > 20:
@@ -686,9 +685,9 @@ def _draft_text(name: str, known: Any, missing: bool, most: int) -> Guess:
 
 def _draft_number(column: Any, known: Any) -> str:
     "Words for a numeric guess."
-    from privpgd.table.schema import _grid_words
+    from privpgd.table.schema import decimals_words
 
-    grid = _grid_words(column)
+    grid = decimals_words(column)
     why = (
         "whole numbers"
         if column.integer
@@ -734,7 +733,9 @@ def draft_column(
     "Guess the kind and the facts of one column, with the reason."
     import pandas as pd
 
-    from privpgd.table.schema import SchemaError, _infer, _numbers
+    from privpgd.table.columns import SchemaError
+    from privpgd.table.numbers import to_numbers
+    from privpgd.table.schema import infer_column
 
     name, known = str(values.name), values.dropna()
     if known.empty:
@@ -745,11 +746,11 @@ def draft_column(
     )
     numeric = kind in ("integer", "floating", "mixed-integer-float", "decimal")
     try:
-        column, _ = _infer(name, values, bins, 10**9)
+        column, _ = infer_column(name, values, bins, 10**9)
     except SchemaError as error:
         return Guess(name, None, str(error))
     if numeric:
-        known = pd.Series(_numbers(name, known))  # decimals of a database, too
+        known = pd.Series(to_numbers(name, known))  # decimals of a database, too
     plain = numeric or (
         type(column).__name__ == "Categorical"
         and not (kind == "string" and _disguise(known))
@@ -877,15 +878,15 @@ def _draft(args: argparse.Namespace) -> tuple[Any, list]:
 # %% ../../nbs/app/cli.ipynb #c033
 def _says(column: Any) -> str:
     "Bounds or levels, short."
-    from privpgd.table.schema import _grid_words, _level_words
+    from privpgd.table.schema import decimals_words, level_words
 
     facts = (
         f"{column.low} to {column.high}"
         if hasattr(column, "low")
-        else " | ".join(map(_level_words, column.levels[:5]))
+        else " | ".join(map(level_words, column.levels[:5]))
         + (" | …" if len(column.levels) > 5 else "")
     )
-    if grid := _grid_words(column):
+    if grid := decimals_words(column):
         facts += f", {grid}"
     return (
         facts
@@ -969,7 +970,7 @@ def _keep_work(args: argparse.Namespace) -> None:
 
 def schema_command(args: argparse.Namespace) -> None:
     "Draft a schema from a file, and say what was read from the data."
-    from privpgd.table.schema import PrivacyWarning
+    from privpgd.table.columns import PrivacyWarning
 
     talk = Console(args)
     check_output(args.output)

@@ -38,7 +38,7 @@ from privpgd.private.select import (
     select_and_measure,
 )
 
-from ..constrain.constraints import Requirements
+from ..constrain.requirements import Requirements
 from ..core.checks import InputError, whole_number
 from ..core.protocols import Generator
 from ..methods.privpgd import PRESETS
@@ -68,7 +68,7 @@ def private_part(
 ) -> Any:  # the same without what is public
     "The workload without the marginals that are public."
     external_cliques, external_columns = requirements.external
-    known = [set(c) for c in requirements.public if c not in external_cliques]
+    known = [set(c) for c in requirements.public_marginals if c not in external_cliques]
     if not external_columns:
         known.append(set(requirements.fixed))
     if isinstance(workload, str) or hasattr(workload, "select") or not any(known):

@@ -42,7 +42,7 @@ import numpy as np
 from ..core.memory import memory_limit, size_words
 from ..private.account import SENSITIVITY, Budget, Ledger, calibrate
 from ..private.counting import CELL_LIMIT, memory_problem, normalize_workload
-from ..table.sources import piece_rows
+from ..table.pieces import piece_rows
 
 
 # %% ../../nbs/app/plan.ipynb #c006

@@ -66,7 +66,7 @@ from ..core.records import estimate_total
 from ..evaluation.metrics import as_codes, evaluate, pair_tables, total_variation
 from ..private.account import Ledger, _lines, _notes, _of_delta
 from ..private.measure import _UNNOISED
-from ..table.schema import _grid_words, _level_words, _write
+from ..table.schema import decimals_words, level_words
 
 
 # %% ../../nbs/app/report.ipynb #c006
@@ -997,9 +997,9 @@ def _says(column: Any) -> str:
     "What the schema knows of a column."
     if hasattr(column, "low"):
         return ", ".join(
-            filter(None, (f"{column.low} to {column.high}", _grid_words(column)))
+            filter(None, (f"{column.low} to {column.high}", decimals_words(column)))
         )
-    return ", ".join(map(_level_words, column.levels[:12])) + (
+    return ", ".join(map(level_words, column.levels[:12])) + (
         f" and {len(column.levels) - 12} more" if len(column.levels) > 12 else ""
     )
 
@@ -1238,5 +1238,5 @@ def report(
     **options: Any,  # of `report_html`: title, test, target, seed, unit
 ) -> Path:  # the file
     "Write the report, all of it or nothing."
-    _write(path, report_html(model, real, **options))
+    write_text(path, report_html(model, real, **options))
     return Path(path)

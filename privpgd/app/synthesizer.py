@@ -38,14 +38,15 @@ from privpgd.app.pipeline import (
 )
 
 from ..constrain.agreement import public_tables
-from ..constrain.constraints import Requirements
 from ..constrain.penalties import Penalty
+from ..constrain.requirements import Requirements
 from ..core.checks import one_of, whole_number
 from ..methods.privpgd import PRESETS, PrivPGDGenerator
 from ..private.account import Budget, Ledger
 from ..private.select import SELECTORS
 from ..table.schema import Schema
-from ..table.sources import count_rows, kind_of, rows_known, to_kind, write_rows
+from ..table.sources import count_rows, kind_of, rows_known
+from ..table.writing import to_kind, write_rows
 from ..transport.embedding import Embedding
 from .plan import check_memory, plan
 from .storage import load_model, save_model

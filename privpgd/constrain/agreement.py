@@ -40,7 +40,7 @@ def public_tables(
     external_cliques, external_columns = requirements.external
     tables = {
         clique: table
-        for clique, table in requirements.public.items()
+        for clique, table in requirements.public_marginals.items()
         if not (own and clique in external_cliques)
     }
     if not (own and external_columns):

@@ -19,14 +19,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from privpgd.table.schema import (
-    Boolean,
-    Categorical,
-    Numeric,
-    Ordinal,
-    PrivacyWarning,
-    Schema,
-)
+from ..table.columns import Boolean, Categorical, Ordinal, PrivacyWarning
+from ..table.numbers import Numeric
+from ..table.schema import Schema
 
 # %% auto #0
 __all__ = [

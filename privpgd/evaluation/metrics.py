@@ -19,7 +19,8 @@ import pandas as pd
 from ..core.figures import GREY, RUST, canvas, canvases, shades
 from ..core.memory import memory_limit
 from ..private.counting import Tally, counting_bytes, memory_problem
-from ..table.schema import ClipWarning, Schema
+from ..table.columns import ClipWarning
+from ..table.schema import Schema
 from ..table.sources import fold, sample_codes
 
 # %% auto #0

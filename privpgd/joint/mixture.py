@@ -7,34 +7,24 @@ __all__ = [
     "Mixture",
     "logit_basis",
     "margin_prior",
+    "average_marginals",
+    "MixtureData",
+    "MixtureOptions",
     "fit_mixture",
-    "shrink_cells",
-    "shrink_smooth",
-    "shrink_sparse",
-    "discrepancy",
-    "mixture_tables",
 ]
 
 # %% ../../nbs/joint/mixture.ipynb #c002
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar
 
 import numpy as np
-from scipy.special import gammainc, gammaln
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
-from privpgd.transport.projection import (
-    fit_margins,
-    merge,
-    nearest_simplex,
-    quantize,
-    shrink_interaction,
-)
-
+from ..core.checks import finite_number, make_options, whole_number
+from ..transport.consistency import merge, nearest_simplex
 from ..transport.embedding import Embedding
+from ..transport.marginal_tables import quantize
 
 
 # %% ../../nbs/joint/mixture.ipynb #c008
@@ -46,7 +36,6 @@ class Mixture:
     shape: tuple  # number of levels of each
     # (K, sum of shape): each row holds one distribution for every column, side by side
     probabilities: np.ndarray
-    draw: ClassVar[Callable[..., np.ndarray]]  # the next cell writes it
 
     def block(self, name: str) -> np.ndarray:  # (K, k_j)
         "The K distributions of one column."
@@ -63,61 +52,59 @@ class Mixture:
         "Marginal of any clique: the mean of K outer products."
         if not len(clique):
             raise ValueError("the clique is empty; name at least one column.")
-        blocks, K = [self.block(name) for name in clique], len(self.probabilities)
+        blocks = [self.block(name) for name in clique]
+        K = len(self.probabilities)
         left = np.full((1, K), 1 / K)
         for b in blocks[:-1]:
             left = (left[:, None] * b.T).reshape(-1, K)
         return (left @ blocks[-1]).reshape([b.shape[1] for b in blocks])
 
+    def draw(
+        self,
+        m: int,  # number of rows
+        seed=None,  # int, Generator or None
+        # share of the rows among which each column is permuted on its own
+        independent: float = 0.0,
+    ) -> np.ndarray:  # (m, d) int32 codes
+        "Rows of the mixture, with exact quotas in every component and column."
+        if not 0 <= independent <= 1:
+            raise ValueError(
+                f"independent={independent} must be a share between 0 and 1."
+            )
+        rng = np.random.default_rng(seed)
+        K = len(self.probabilities)
+        sizes = quantize(np.full(K, 1 / K), m, rng)
+        blocks = [self.block(n) for n in self.names]
+        rows: np.ndarray = np.empty((int(m), len(self.shape)), np.int32)
+        first = 0
+        for k, size in enumerate(sizes):
+            for j, p in enumerate(blocks):
+                quotas = quantize(p[k], size, rng)
+                levels = np.repeat(np.arange(self.shape[j]), quotas)
+                rows[first : first + size, j] = rng.permutation(levels)
+            first += size
+        rows = rng.permutation(rows)
+        loose = rows[: int(independent * m)]
+        for j in range(loose.shape[1]):
+            loose[:, j] = rng.permutation(loose[:, j])
+        return rng.permutation(rows) if len(loose) else rows
+
     def __repr__(self):
         return f"Mixture({len(self.probabilities)} products, {len(self.names)} columns)"
-
-
-# %% ../../nbs/joint/mixture.ipynb #c012
-def _draw(
-    self: Mixture,
-    m: int,  # number of rows
-    seed=None,  # int, Generator or None
-    # share of the rows whose columns are shuffled among them, each on its own
-    independent: float = 0.0,
-) -> np.ndarray:  # (m, d) int32 codes
-    """Rows of the mixture: every component gets its share, every column its quotas in
-    it, in random order."""
-    if not 0 <= independent <= 1:
-        raise ValueError(f"independent={independent} must be a share between 0 and 1.")
-    rng, K, at = np.random.default_rng(seed), len(self.probabilities), 0
-    sizes, blocks = (
-        quantize(np.full(K, 1 / K), m, rng),
-        [self.block(n) for n in self.names],
-    )
-    rows: np.ndarray = np.empty((int(m), len(self.shape)), np.int32)
-    for k, size in enumerate(sizes):
-        for j, p in enumerate(blocks):
-            rows[at : at + size, j] = rng.permutation(
-                np.repeat(np.arange(self.shape[j]), quantize(p[k], size, rng))
-            )
-        at += size
-    rows = rng.permutation(rows)
-    loose = rows[: int(independent * m)]
-    for j in range(loose.shape[1]):
-        loose[:, j] = rng.permutation(loose[:, j])
-    return rng.permutation(rows) if len(loose) else rows
-
-
-Mixture.draw = _draw
 
 
 # %% ../../nbs/joint/mixture.ipynb #c015
 def logit_basis(
     places,  # (k,) or (k, p) places of the levels in the unit cube
     linear: float = 1.0,  # size of the linear part
-    smooth: float = 1.0,  # size of the smooth part ...
+    smooth: float = 1.0,  # size of the smooth part
     rough: float = 0.3,  # size of the part that each level has for itself
-    length: float = 0.15,  # ... and how far it reaches
-) -> np.ndarray:  # (k, k) float32 rows, a square root of the covariance
-    "Square root of the prior covariance of a column's logits."
+    length: float = 0.15,  # length scale of the smooth part
+) -> np.ndarray:  # (k, k) float32, F with F.T @ F = C
+    "Square root of the matrix C of a column's logits."
     u = np.asarray(places, dtype=np.float64).reshape(len(places), -1)
-    x, square = 2 * u - 1, ((u[:, None] - u) ** 2).sum(-1)
+    x = 2 * u - 1
+    square = ((u[:, None] - u) ** 2).sum(-1)
     covariance = (
         linear**2 * x @ x.T
         + smooth**2 * np.exp(-square / (2 * length**2))
@@ -128,76 +115,69 @@ def logit_basis(
 
 
 # %% ../../nbs/joint/mixture.ipynb #c019
-_OWN, _SHARED = (
-    (1.0, 1.0, 0.3, 0.15),
-    (3.0, 3.0, 0.3),
-)  # linear, smooth, rough, length of theta's prior; linear, smooth, length of phi's
-_ROUGHNESS = (0.3, 1.0, 3.0, 9.0)  # from which each column's margin chooses
+_OWN_PRIOR = (1.0, 1.0, 0.3, 0.15)  # linear, smooth, rough, length of F
+_SHARED_PRIOR = (3.0, 3.0, 0.3)  # linear, smooth, length of H
+_ROUGHNESS = (0.3, 1.0, 3.0, 9.0)  # from which each column chooses that of H
 
 
-def _fit_margin(y, s, basis):  # (k,) noisy shares, their noise, (k, k) basis
+def _margin_state(phi, y, s, basis) -> tuple:
+    "Scaled Jacobian and residual of a margin's fit, and its loss."
+    logits = phi @ basis
+    p = np.exp(np.maximum(logits - logits.max(), -40))
+    p /= p.sum()
+    jacobian = (basis * p - np.outer(basis @ p, p)) / s
+    residual = (p - y) / s
+    return jacobian, residual, 0.5 * (residual**2).sum() + 0.5 * phi @ phi
+
+
+def _fit_margin_logits(
+    y: np.ndarray,  # (k,) noisy shares
+    s: float,  # their noise
+    basis: np.ndarray,  # (k, k) H
+) -> tuple:  # (k,) weights, log evidence
     "Most probable weights of the basis and their Laplace evidence."
-
-    def state(phi):
-        p = np.exp(np.maximum(phi @ basis - (phi @ basis).max(), -40))
-        p /= p.sum()
-        return (
-            (basis * p - np.outer(basis @ p, p)) / s,
-            (p - y) / s,
-            0.5 * (((p - y) / s) ** 2).sum() + 0.5 * phi @ phi,
-        )
-
-    logits, damp, one = (
-        np.log(np.maximum(nearest_simplex(y), 0.5 * s + 1e-9)),
-        1.0,
-        np.eye(len(y)),
-    )
+    logits = np.log(np.maximum(nearest_simplex(y), 0.5 * s + 1e-9))
     phi = np.linalg.lstsq(basis.T, logits - logits.mean(), rcond=None)[0]
-    jacobian, residual, loss = state(phi)
+    jacobian, residual, loss = _margin_state(phi, y, s, basis)
+    one = np.eye(len(y))
+    damping = 1.0
     for _ in range(60):  # Levenberg-Marquardt
-        new = phi - np.linalg.solve(
-            jacobian @ jacobian.T + (1 + damp) * one, jacobian @ residual + phi
-        )
-        tried = state(new)
+        matrix = jacobian @ jacobian.T + (1 + damping) * one
+        new = phi - np.linalg.solve(matrix, jacobian @ residual + phi)
+        tried = _margin_state(new, y, s, basis)
         if tried[2] >= loss:
-            damp *= 4
+            damping *= 4
             continue
-        gain, damp, phi, (jacobian, residual, loss) = (
-            loss - tried[2],
-            max(damp / 3, 1e-6),
-            new,
-            tried,
-        )
+        gain = loss - tried[2]
+        damping = max(damping / 3, 1e-6)
+        phi = new
+        jacobian, residual, loss = tried
         if gain < 1e-4:
             break
     return phi, -loss - 0.5 * np.linalg.slogdet(jacobian @ jacobian.T + one)[1]
 
 
-# %% ../../nbs/joint/mixture.ipynb #c020
 def margin_prior(
     share,  # (k,) noisy shares of the levels
     noise: float,  # standard deviation of one share
     places,  # (k, p) places of the levels
     roughness: tuple = _ROUGHNESS,  # values to choose from
-) -> tuple:  # (k, k) basis, (k,) weights of its rows, roughness
-    """Prior of a column's shared logits, with the roughness of largest evidence, and
-    where to start in it."""
-    y, s, (linear, smooth, length) = (
-        np.asarray(share, dtype=np.float64),
-        min(max(float(noise), 1e-6), 1.0),
-        _SHARED,
-    )
+) -> tuple:  # (k, k) basis H, (k,) most probable weights, roughness
+    "Prior of a column's shared logits with the roughness of largest evidence."
+    y = np.asarray(share, dtype=np.float64)
+    s = min(max(float(noise), 1e-6), 1.0)
+    linear, smooth, length = _SHARED_PRIOR
     tried = []
     for rough in roughness:
         basis = logit_basis(places, linear, smooth, rough, length)
-        phi, evidence = _fit_margin(y, s, basis.astype(np.float64))
+        phi, evidence = _fit_margin_logits(y, s, basis.astype(np.float64))
         tried.append((evidence, basis, phi, rough))
     return max(tried, key=lambda fit: fit[0])[1:]
 
 
 # %% ../../nbs/joint/mixture.ipynb #c023
-def _marginals(
-    merged,  # dict clique -> (table of shares, noise of one share)
+def average_marginals(
+    merged: dict,  # clique -> (table of shares, noise of one share)
     order: int,  # number of columns
 ) -> dict:  # clique -> (table of shares, precision)
     "All margins of that order of the measured tables, averaged by inverse variance."
@@ -205,64 +185,57 @@ def _marginals(
     for clique, (table, noise) in merged.items():
         for axes in combinations(range(len(clique)), order):
             copy = table.sum(axis=tuple(b for b in range(table.ndim) if b not in axes))
-            weight, name = (
-                copy.size / (table.size * noise**2),
-                tuple(clique[a] for a in axes),
-            )
+            weight = copy.size / (table.size * noise**2)
+            name = tuple(clique[a] for a in axes)
             old, total = sums.get(name, (0, 0))
             sums[name] = old + weight * copy, total + weight
     return {name: (s / weight, weight) for name, (s, weight) in sums.items()}
 
 
 # %% ../../nbs/joint/mixture.ipynb #c026
-class _Problem:
-    "What the fit needs, as arrays."
+class MixtureData:
+    "Measurements and prior as arrays; S is the number of levels of all columns."
 
     def __init__(self, merged, schema, embedding):
-        self.names, self.shape = (
-            list(schema.names),
-            np.array([int(k) for k in schema.shape]),
-        )
-        self.starts, self.size = (
-            np.cumsum(self.shape) - self.shape,
-            int(self.shape.sum()),
-        )
+        self.names = list(schema.names)
+        self.shape = np.array([int(k) for k in schema.shape])
+        self.starts = np.cumsum(self.shape) - self.shape
+        self.size = int(self.shape.sum())
         self.slices = [slice(a, a + k) for a, k in zip(self.starts, self.shape)]
-        self.margins = {
-            c[0]: (y, w**-0.5) for c, (y, w) in _marginals(merged, 1).items()
-        }
-        ones, pairs = (
-            {c: (t, s**-2) for c, (t, s) in merged.items() if len(c) == 1},
-            _marginals(merged, 2),
-        )
+        averaged = average_marginals(merged, 1)
+        self.margins = {c[0]: (y, w**-0.5) for c, (y, w) in averaged.items()}
+        ones = {c: (t, s**-2) for c, (t, s) in merged.items() if len(c) == 1}
+        pairs = average_marginals(merged, 2)
         cap = min(1000 * np.median([w for _, w in (pairs or ones).values()]), 1e12)
-        self.ones, self.pairs = (
-            {
-                tuple(map(self.names.index, c)): (t, min(w, cap))
-                for c, (t, w) in x.items()
-            }
-            for x in (ones, pairs)
-        )
+        self.ones = self._by_position(ones, cap)
+        self.pairs = self._by_position(pairs, cap)
         self.one, self.one_weight = np.zeros((2, self.size), np.float32)
         for (j,), (t, w) in self.ones.items():
-            self.one[self.slices[j]], self.one_weight[self.slices[j]] = t, w
-        self.own, self.shared = (
-            [logit_basis(c, *_OWN) for c in embedding.centres],
-            [np.eye(k, dtype=np.float32) for k in self.shape],
-        )
-        self.stripes = self._stripes(
-            2 * sum(t.size for t, _ in self.pairs.values()) > 0.3 * self.size**2
-        )
+            self.one[self.slices[j]] = t
+            self.one_weight[self.slices[j]] = w
+        self.own = [logit_basis(c, *_OWN_PRIOR) for c in embedding.centres]
+        self.shared = [np.eye(k, dtype=np.float32) for k in self.shape]
+        measured_cells = 2 * sum(t.size for t, _ in self.pairs.values())
+        self.stripes = self.make_stripes(measured_cells > 0.3 * self.size**2)
 
-    def _stripes(self, dense):  # one stripe for all, or one for each column
-        "Tuples (rows, columns, targets, precisions)."
+    def _by_position(self, marginals: dict, cap: float) -> dict:
+        "Marginals by the positions of their columns, with capped precisions."
+        return {
+            tuple(map(self.names.index, c)): (t, min(w, cap))
+            for c, (t, w) in marginals.items()
+        }
+
+    def make_stripes(
+        self,
+        dense: bool,  # one stripe for all pairs; otherwise one for each column
+    ) -> list:  # (rows, columns, targets, precisions)
+        "The pairs as stripes."
         target, weight = np.zeros((2, self.size, self.size), np.float32)
         for (i, j), (t, w) in self.pairs.items():
-            for a, b, block in (
-                (self.slices[i], self.slices[j], t),
-                (self.slices[j], self.slices[i], t.T),
-            ):
-                target[a, b], weight[a, b] = block, w
+            a, b = self.slices[i], self.slices[j]
+            target[a, b] = t
+            target[b, a] = t.T
+            weight[a, b] = weight[b, a] = w
         if dense:
             return [(slice(None), slice(None), target, weight)]
         partners = [(np.flatnonzero(weight[:, s.start]), s) for s in self.slices]
@@ -274,410 +247,146 @@ class _Problem:
 
 
 # %% ../../nbs/joint/mixture.ipynb #c029
-def _softmax(
-    logits, starts, shape
-):  # (K, S), first level of each column, number of levels
-    "Probabilities in every column's block."
-    z = np.exp(
-        np.maximum(
-            logits
-            - np.repeat(np.maximum.reduceat(logits, starts, axis=1), shape, axis=1),
-            -25,
-        )
-    )
+def _column_softmax(
+    logits: np.ndarray,  # (K, S)
+    starts: np.ndarray,  # first level of each column
+    shape: np.ndarray,  # number of levels of each column
+) -> np.ndarray:  # (K, S)
+    "Softmax over the levels of every column."
+    top = np.repeat(np.maximum.reduceat(logits, starts, axis=1), shape, axis=1)
+    z = np.exp(np.maximum(logits - top, -25))
     return z / np.repeat(np.add.reduceat(z, starts, axis=1), shape, axis=1)
 
 
-def _probabilities(theta, phi, problem):  # (K, S) own weights, (S,) shared weights
+def _component_probabilities(
+    theta: np.ndarray,  # (K, S) own weights
+    phi: np.ndarray,  # (S,) shared weights
+    data: MixtureData,
+) -> np.ndarray:  # (K, S)
     "Level probabilities of every component."
     logits = np.empty_like(theta)
-    for s, own, shared in zip(problem.slices, problem.own, problem.shared):
+    for s, own, shared in zip(data.slices, data.own, data.shared):
         logits[:, s] = theta[:, s] @ own + phi[s] @ shared
-    return _softmax(logits, problem.starts, problem.shape)
+    return _column_softmax(logits, data.starts, data.shape)
 
 
-def _objective(theta, phi, problem, ridge):
-    "Minus log posterior."
-    a, K = _probabilities(theta, phi, problem).astype(np.float64), len(theta)
-    a = [a[:, s] for s in problem.slices]
+def _minus_log_posterior(theta, phi, data: MixtureData, ridge: float) -> float:
+    "The objective of the fit."
+    probabilities = _component_probabilities(theta, phi, data).astype(np.float64)
+    K = len(theta)
+    a = [probabilities[:, s] for s in data.slices]
     fit = sum(
         w * ((a[i].T @ a[j] / K - t) ** 2).sum()
-        for (i, j), (t, w) in problem.pairs.items()
+        for (i, j), (t, w) in data.pairs.items()
     )
     fit += sum(
-        w * ((a[j].mean(0) - t) ** 2).sum() for (j,), (t, w) in problem.ones.items()
+        w * ((a[j].mean(0) - t) ** 2).sum() for (j,), (t, w) in data.ones.items()
     )
     return 0.5 * (fit + ridge / K * (theta**2).sum() + (phi**2).sum())
 
 
 # %% ../../nbs/joint/mixture.ipynb #c031
-def _gradient(theta, phi, problem, ridge):
+def _posterior_gradient(theta, phi, data: MixtureData, ridge: float) -> tuple:
     "Gradients of the minus log posterior with respect to theta and phi."
-    a, K = _probabilities(theta, phi, problem), np.float32(len(theta))
-    g = np.tile(problem.one_weight * (a.mean(0) - problem.one), (len(theta), 1))
-    for rows, cols, target, weight in problem.stripes:
+    a, K = _component_probabilities(theta, phi, data), np.float32(len(theta))
+    g = np.tile(data.one_weight * (a.mean(0) - data.one), (len(theta), 1))
+    for rows, cols, target, weight in data.stripes:
         r = a[:, rows].T @ a[:, cols]
         r /= K
         r -= target
         r *= weight
         g[:, cols] += a[:, rows] @ r
     g *= a
-    g -= a * np.repeat(
-        np.add.reduceat(g, problem.starts, axis=1), problem.shape, axis=1
-    )
+    g -= a * np.repeat(np.add.reduceat(g, data.starts, axis=1), data.shape, axis=1)
     g /= K
-    to_theta, to_phi, shared = np.float32(ridge / K) * theta, phi.copy(), g.sum(0)
-    for s, own, basis in zip(problem.slices, problem.own, problem.shared):
+    to_theta = np.float32(ridge / K) * theta
+    to_phi = phi.copy()
+    total = g.sum(0)
+    for s, own, shared in zip(data.slices, data.own, data.shared):
         to_theta[:, s] += g[:, s] @ own.T
-        to_phi[s] += basis @ shared[s]
+        to_phi[s] += shared @ total[s]
     return to_theta, to_phi
 
 
 # %% ../../nbs/joint/mixture.ipynb #c033
-def _start(
-    problem, embedding, components: int, rng
-) -> tuple:  # theta (K, S), phi (S,), phi's rate (S,)
-    "First weights and step sizes; fills in the problem's shared bases."
-    theta, phi, rate = (
-        np.zeros((components, problem.size), np.float32),
-        *np.zeros((2, problem.size), np.float32),
-    )
-    paired = {j for pair in problem.pairs for j in pair}
-    for name in sorted(problem.margins):
-        j = problem.names.index(name)
-        s = problem.slices[j]
+def _initial_weights(
+    data: MixtureData,  # receives the shared bases
+    embedding: Embedding,
+    components: int,  # K
+    rng: np.random.Generator,
+) -> tuple:  # theta (K, S), phi (S,), relative step size of phi (S,)
+    "First weights and step sizes; sets the shared bases of the data."
+    theta = np.zeros((components, data.size), np.float32)
+    phi, rate = np.zeros((2, data.size), np.float32)
+    paired = {j for pair in data.pairs for j in pair}
+    for name in sorted(data.margins):
+        j = data.names.index(name)
+        s = data.slices[j]
         if j in paired:
-            theta[:, s] = rng.normal(0, 0.3, (components, problem.shape[j]))
-        (share, noise) = problem.margins[name]
-        problem.shared[j], phi[s], rough = margin_prior(
-            share, noise, embedding.centres[j]
-        )
+            theta[:, s] = rng.normal(0, 0.3, (components, data.shape[j]))
+        share, noise = data.margins[name]
+        found = margin_prior(share, noise, embedding.centres[j])
+        data.shared[j], phi[s], rough = found
         rate[s] = 1 / max(1.0, rough)
     return theta, phi, rate
 
 
 # %% ../../nbs/joint/mixture.ipynb #c037
-def _check_options(components, ridge, steps, rate):
-    "One sentence about an option that makes no sense."
-    for name, value, low in (("components", components, 1), ("steps", steps, 0)):
-        if int(value) != value or value < low:
-            raise ValueError(f"{name}={value} must be a whole number, {low} or more.")
-    if not (np.isfinite(ridge) and ridge >= 0):
-        raise ValueError(f"ridge={ridge} must be a finite number, 0 or more.")
-    if not (np.isfinite(rate) and rate > 0):
-        raise ValueError(f"rate={rate} must be a finite, positive number.")
+@dataclass(frozen=True)
+class MixtureOptions:
+    "How a mixture is fitted."
+
+    components: int = 100  # number K of products
+    ridge: float = 25.0  # lambda, strength of the prior that keeps components together
+    steps: int = 1000  # Adam steps
+    rate: float = 0.1  # step size
 
 
-@threadpool_limits.wrap(
-    limits=1, user_api="blas"
-)  # the products are small: a second thread waits more than it works
+def _check_mixture_options(options: MixtureOptions) -> None:
+    "Raise if an option makes no sense."
+    whole_number("components", options.components, 1)
+    whole_number("steps", options.steps)
+    finite_number("ridge", options.ridge, positive=False)
+    finite_number("rate", options.rate)
+
+
+# The products are small: a second thread waits more than it works.
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def fit_mixture(
     measurements,  # objects with clique, counts, sigma and total
     schema,  # anything with `names` and `shape`
+    options: MixtureOptions | None = None,  # or its fields by keyword
     *,
-    components: int = 100,  # number K of products
-    ridge: float = 25.0,  # strength of the prior that keeps the components together
-    steps: int = 1000,  # Adam steps
-    rate: float = 0.1,  # step size
     seed=None,  # int, Generator or None
-    verbose: bool = False,  # show a progress bar
-    embedding: Embedding
-    | None = None,  # places of the levels; `Embedding(schema)` if None
+    embedding: Embedding | None = None,  # made from the schema by default
     history: list | None = None,  # receives the minus log posterior of every tenth step
+    verbose: bool = False,  # show a progress bar
+    **fields,  # fields of MixtureOptions
 ) -> Mixture:
-    "Most probable mixture of products, given all noisy marginals."
-    _check_options(components, ridge, steps, rate)
-    merged, embedding = (
-        merge(measurements, schema),
-        Embedding(schema) if embedding is None else embedding,
-    )
-    problem = _Problem(merged, schema, embedding)
-    theta, phi, slow = _start(
-        problem, embedding, int(components), np.random.default_rng(seed)
-    )
-    state = [
+    "A mixture of products of large posterior probability, given all noisy marginals."
+    options = make_options(MixtureOptions, options, fields)
+    _check_mixture_options(options)
+    merged = merge(measurements, schema)
+    embedding = Embedding(schema) if embedding is None else embedding
+    data = MixtureData(merged, schema, embedding)
+    rng = np.random.default_rng(seed)
+    theta, phi, slow = _initial_weights(data, embedding, options.components, rng)
+    rate, ridge = options.rate, options.ridge
+    state = [  # weights, two moments, step size
         (theta, *np.zeros((2, *theta.shape), np.float32), rate),
         (phi, *np.zeros((2, *phi.shape), np.float32), np.float32(0.4 * rate) * slow),
     ]
-    for t in tqdm(
-        range(1, int(steps) + 1), desc="mixture", unit="step", disable=not verbose
-    ):
+    steps = range(1, options.steps + 1)
+    for t in tqdm(steps, desc="mixture", unit="step", disable=not verbose):
         if history is not None and t % 10 == 1:
-            history.append(float(_objective(theta, phi, problem, ridge)))
-        decay = min(1.0, 2 * (1 - t / steps) + 0.02)
-        for (p, m, v, r), g in zip(
-            state, _gradient(theta, phi, problem, ridge)
-        ):  # Adam
+            history.append(float(_minus_log_posterior(theta, phi, data, ridge)))
+        decay = min(1.0, 2 * (1 - t / options.steps) + 0.02)
+        gradients = _posterior_gradient(theta, phi, data, ridge)
+        for (p, m, v, r), g in zip(state, gradients):  # Adam
             m *= 0.9
             m += 0.1 * g
             v *= 0.99
             v += 0.01 * g * g
             p -= r * (decay / (1 - 0.9**t)) * m / (np.sqrt(v / (1 - 0.99**t)) + 1e-5)
-    return Mixture(
-        tuple(problem.names),
-        tuple(problem.shape.tolist()),
-        _probabilities(theta, phi, problem),
-    )
-
-
-# %% ../../nbs/joint/mixture.ipynb #c046
-_EVIDENCE = 2.0  # nats that a residual must bring before it moves a table
-_GRID = np.geomspace(0.03, 1e4, 48)[:, None] ** 2  # values of tau^2 to try
-
-
-def _tau2(
-    z,  # (r,) residuals in units of the noise
-    w,  # (r,) prior variances at tau = 1
-) -> tuple:  # prior variance, nats
-    """Prior variance of the residuals by maximum marginal likelihood, and what it
-    gains; both 0 without evidence."""
-    v = 1 + _GRID * w
-    gain = 0.5 * (z**2 * (1 - 1 / v) - np.log(v)).sum(1)
-    return (
-        (_GRID[gain.argmax(), 0], gain.max()) if gain.max() > _EVIDENCE else (0.0, 0.0)
-    )
-
-
-# %% ../../nbs/joint/mixture.ipynb #c047
-def shrink_cells(
-    table,  # noisy shares, any shape
-    prior,  # the mixture's table, the same shape
-    noise: float,  # standard deviation of the noise in one cell
-    power: float = 0.5,  # a cell scatters in proportion to prior^power
-) -> np.ndarray:  # posterior mean, the same shape
-    """Posterior mean of each cell about the prior's table; that table itself when the
-    data do not object."""
-    y, q = np.asarray(table, dtype=np.float64), np.asarray(prior, dtype=np.float64)
-    noise = max(
-        noise, 1e-4 * np.abs(y - q).max(), 1e-300
-    )  # the grid reaches 10,000 times the noise
-    w = (q / q.max()) ** (2 * power)
-    t2, _ = _tau2(((y - q) / noise).ravel(), w.ravel())
-    return q + (y - q) * (t2 * w / (1 + t2 * w))
-
-
-# %% ../../nbs/joint/mixture.ipynb #c052
-def _polynomials(places, degree):  # (k, p) places of the levels, highest degree
-    "Smooth functions of a level, orthonormal and without the constant: (k, r)."
-    u = np.asarray(places, dtype=np.float64).reshape(len(places), -1)
-    u, r = (
-        2 * (u - u.mean(0)) / max(np.ptp(u, axis=0).max(), 1e-9),
-        min(degree, len(u) - 1),
-    )
-    if u.shape[1] == 1:
-        columns = np.vander(u[:, 0], r + 1, increasing=True)
-    else:
-        columns = np.c_[
-            np.ones(len(u)), u @ np.linalg.svd(u, full_matrices=False)[2][:r].T
-        ]
-    return np.linalg.qr(columns)[0][:, 1:]
-
-
-def shrink_smooth(
-    table,  # (k_i, k_j) noisy shares
-    prior,  # (k_i, k_j) the mixture's table
-    noise: float,  # standard deviation of the noise in one cell
-    places,  # pair of (k, p) places of the levels
-    degree: int = 6,  # highest degree of the polynomials
-) -> np.ndarray:  # (k_i, k_j), positive where the prior is
-    "Posterior mean of the smooth part of the residual, about the prior's table."
-    y, q = np.asarray(table, dtype=np.float64), np.asarray(prior, dtype=np.float64)
-    u, v = (_polynomials(p, degree) for p in places)
-    a, b = u.shape[1], v.shape[1]
-    if a * b == 0:
-        return q.copy()
-    w, z = q / q.max(), u.T @ (y - q) @ v
-    noise = max(noise, 1e-4 * np.abs(z).max(), 1e-300)
-    uu, vv = ((f[:, :, None] * f[:, None]).reshape(len(f), -1) for f in (u, v))
-    h = (uu.T @ w @ vv).reshape(a, a, b, b).transpose(0, 2, 1, 3).reshape(a * b, -1)
-    values, vectors = np.linalg.eigh(h)
-    values, z = np.maximum(values, 0), vectors.T @ z.ravel() / noise
-    t2, _ = _tau2(z, values)
-    change = noise * (vectors @ (t2 * z / (1 + t2 * values))).reshape(a, b)
-    return np.maximum(q + w * (u @ change @ v.T), 1e-3 * q)
-
-
-# %% ../../nbs/joint/mixture.ipynb #n102
-_DECISIVE, _SHAPES = (
-    10.0,
-    (0.35, 1.5, 0.7, 0.18, 0.09, 0.045, 0.02),
-)  # nats that speak for a sparse table; values of alpha to try
-_EDGES, _LOGS = (
-    np.arange(0, 14.1, 0.5),
-    np.linspace(-30, 5, 1000),
-    # # bins of a cell in units of the noise; where the incomplete gamma function is
-    # tabulated
-)
-
-
-def _prior_bins(alpha, mean):  # shape, (r,) prior means in units of the noise
-    """Probability of each bin under the prior, and the prior's mean within it: (r,
-    bins) each."""
-    x = alpha / mean[:, None] * _EDGES[1:]
-    log = np.log(x)
-    tail = np.exp(
-        np.minimum(alpha * log - gammaln(alpha + 1), 0)
-    )  # P(alpha, x) for small x
-    below = np.where(
-        log > _LOGS[0], np.interp(log, _LOGS, gammainc(alpha, np.exp(_LOGS))), tail
-    )
-    moment = below - np.exp(alpha * log - x - gammaln(alpha + 1))
-    mass, part = (
-        np.diff(below, prepend=0.0),
-        mean[:, None] * np.diff(moment, prepend=0.0),
-    )
-    return mass, np.clip(part / np.maximum(mass, 1e-300), _EDGES[:-1], _EDGES[1:])
-
-
-def _sparse_posterior(
-    y, q, alpha
-):  # (r,) noisy cells and prior means in units of the noise, shape
-    "Posterior mean of each cell, and the log likelihood of the table."
-    out, low = np.empty_like(y), y <= 8
-    mass, middle = _prior_bins(alpha, q[low])
-    joint = mass * np.exp(-0.5 * (y[low, None] - middle) ** 2)
-    total, high, mean = joint.sum(1) + 1e-300, y[~low], q[~low]
-    out[low] = (joint * middle).sum(1) / total
-    out[~low] = top = np.maximum(
-        high - alpha / mean + (alpha - 1) / high, 1e-3
-    )  # where the posterior's slope is zero, nearly
-    tall = (
-        (alpha - 1) * np.log(top)
-        - alpha * top / mean
-        - gammaln(alpha)
-        - alpha * np.log(mean / alpha)
-        - 0.5 * (high - top) ** 2
-        + 0.5 * np.log(2 * np.pi)
-    )
-    return out, np.log(total).sum() + tall.sum()
-
-
-# %% ../../nbs/joint/mixture.ipynb #n105
-def shrink_sparse(
-    table,  # noisy shares, any shape
-    prior,  # the mixture's table, the same shape
-    noise: float,  # standard deviation of the noise in one cell
-) -> (
-    np.ndarray | None
-):  # posterior mean, the same shape; None if the table is not sparse
-    """Posterior mean of each cell under a sparse prior, where that is decisively more
-    likely than a Gaussian one."""
-    y, q, best = (
-        np.asarray(table, dtype=np.float64),
-        np.asarray(prior, dtype=np.float64),
-        np.empty(0),
-    )
-    noise = max(noise, 1e-4 * np.abs(y - q).max(), 1e-300)
-    _, rival = _tau2(((y - q) / noise).ravel(), (q / q.max()).ravel())
-    y, q = (y / noise).ravel(), np.maximum((q / noise).ravel(), 1e-9)
-    need = rival + _DECISIVE - 0.5 * ((y - q) ** 2).sum()
-    for alpha in _SHAPES:
-        mean, log = _sparse_posterior(y, q, alpha)
-        if log > need:
-            need, best = log, mean
-        elif not len(best):
-            return None
-    return (best * noise).reshape(np.shape(table))
-
-
-# %% ../../nbs/joint/mixture.ipynb #c056
-def discrepancy(
-    tables: dict,  # clique -> table of shares
-    measurements,  # objects with clique, counts, sigma and total
-    schema,  # anything with `names` and `shape`
-) -> dict:  # clique -> chi^2
-    """Mean squared residual of the measurements from the tables, in units of the noise:
-    near 1 for the truth."""
-    return {
-        c: float((((y - tables[c]) / s) ** 2).mean())
-        for c, (y, s) in merge(measurements, schema).items()
-        if c in tables
-    }
-
-
-def _second_opinion(
-    merged, margins, places
-):  # dict clique -> (shares, noise), dict (name,) -> probabilities, Embedding
-    "Every pair, shrunk towards the product of the margins; it has these margins."
-    pairs = [c for c in merged if len(c) == 2]
-    ms, wide = [[margins[n,] for n in c] for c in pairs], []
-    for c, (a, b) in zip(pairs, ms):
-        y, noise = merged[c]
-        noise = max(noise, 1e-4 * np.abs(y - np.outer(a, b)).max(), 1e-300)
-        wide.append(
-            shrink_interaction(
-                y, [a, b], noise, [places.centres[j] for j in places.index(c)]
-            )
-        )
-    return dict(zip(pairs, fit_margins(wide, ms)))
-
-
-def _judge(
-    mine, other, chi_mine, chi_other, sparse=False
-):  # two tables and their chi^2, whether the first is decisively sparse
-    """The other where the noise speaks for it; else the first where it is sparse, and
-    the mean of both where it is not."""
-    if abs(chi_mine - 1) - abs(chi_other - 1) > 2 * np.sqrt(2 / mine.size):
-        return other
-    return mine if sparse else (mine + other) / 2
-
-
-# %% ../../nbs/joint/mixture.ipynb #c059
-def _match(table, margins):  # table of shares, list of (k_a,) probabilities
-    "Nearest table, in least squares, with these margins; cells may be negative."
-    out = table + (table.ndim - 1) * (table.sum() - 1) / table.size
-    for a, w in enumerate(margins):
-        gap = w - table.sum(axis=tuple(b for b in range(table.ndim) if b != a))
-        out = out + (gap * len(w) / table.size).reshape(
-            [-1 if b == a else 1 for b in range(table.ndim)]
-        )
-    return out
-
-
-def mixture_tables(
-    mixture: Mixture,  # from `fit_mixture`
-    measurements,  # objects with clique, counts, sigma and total
-    schema,  # anything with `names` and `shape`
-    embedding: Embedding
-    | None = None,  # places of the levels; `Embedding(schema)` if None
-) -> dict:  # clique -> table, non-negative, sums to 1; all margins agree
-    "The mixture's tables, corrected where the measurements bring evidence."
-    merged, places = (
-        merge(measurements, schema),
-        Embedding(schema) if embedding is None else embedding,
-    )
-    margins = {
-        c: nearest_simplex(shrink_cells(y, mixture.table(c), w**-0.5, 1.0))
-        for c, (y, w) in _marginals(merged, 1).items()
-    }
-    wide, sparse = {}, {}
-    for clique, (y, noise) in merged.items():
-        if len(clique) == 1:
-            continue
-        y, q = _match(y, [margins[n,] for n in clique]), mixture.table(clique)
-        if len(clique) == 2:
-            q = shrink_smooth(
-                y, q, noise, [places.centres[j] for j in places.index(clique)]
-            )
-        sparse[clique] = shrink_sparse(y, q, noise)
-        wide[clique] = (
-            shrink_cells(y, q, noise) if sparse[clique] is None else sparse[clique]
-        )
-    fitted = dict(
-        zip(
-            wide,
-            fit_margins(list(wide.values()), [[margins[n,] for n in c] for c in wide]),
-        )
-    )
-    others = _second_opinion(merged, margins, places)
-    chi, chi_others = (discrepancy(t, measurements, schema) for t in (fitted, others))
-    fitted.update(
-        {
-            c: _judge(fitted[c], t, chi[c], chi_others[c], sparse[c] is not None)
-            for c, t in others.items()
-        }
-    )
-    return {
-        clique: margins[clique] if len(clique) == 1 else fitted[clique]
-        for clique in merged
-    }
+    probabilities = _component_probabilities(theta, phi, data)
+    return Mixture(tuple(data.names), tuple(data.shape.tolist()), probabilities)

@@ -4,1392 +4,211 @@
 
 # %% auto #0
 __all__ = [
-    "margins",
-    "independent",
-    "objective",
-    "Effects",
-    "linearize",
+    "RefineOptions",
+    "Sweeper",
+    "make_sweeper",
     "refine",
     "plot_marginal",
     "plot_history",
 ]
 
 # %% ../../nbs/joint/refinement.ipynb #c002
-import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
-import numba as nb
 import numpy as np
-import torch
 from tqdm.auto import tqdm
 
+from privpgd.joint.sweeps import (
+    FIRST_TEMPERATURE,
+    LAST_TEMPERATURE,
+    ColumnTables,
+    ColumnVisit,
+    Targets,
+    column_tables,
+    make_targets,
+    sweep_column,
+)
+
+from ..core.checks import InputError, check_codes, make_options, whole_number
 from ..core.figures import BLUE, canvas, shades
 from ..transport.embedding import Embedding
-from ..transport.projection import quantize
-
-
-# %% ../../nbs/joint/refinement.ipynb #c006
-def _counts(
-    codes: np.ndarray,  # (m, d) integer codes
-    columns: Sequence,  # positions of the columns
-    shape: Sequence,  # levels of all d columns
-) -> np.ndarray:  # integer table over these columns
-    "How many rows lie in each cell of the given columns."
-    size = [int(shape[j]) for j in columns]
-    cells = np.ravel_multi_index(tuple(codes[:, j] for j in columns), size)
-    return np.bincount(cells, minlength=math.prod(size)).reshape(size)
-
-
-# %% ../../nbs/joint/refinement.ipynb #c009
-def _clique(columns) -> tuple:
-    "A clique as a tuple of names; a single column may be given by its name alone."
-    return (columns,) if isinstance(columns, str) else tuple(columns)
-
-
-def _check_tables(
-    tables: dict,  # clique -> array
-    schema,  # anything with `names` and `shape`
-    positive: bool = True,  # also ask for no negative cell and a sum of 1
-) -> list:  # (clique, column positions, float64 array)
-    "The tables, checked, with the positions of their columns."
-    if not tables:
-        raise ValueError("tables is empty; give at least one clique with its table.")
-    place, out = {n: j for j, n in enumerate(schema.names)}, []
-    for clique, table in tables.items():
-        columns, table = _clique(clique), np.asarray(table, np.float64)
-        for n in columns:
-            if n not in place:
-                raise ValueError(
-                    f"clique {columns} names column {n!r}, which is not in the schema "
-                    f"({', '.join(place)})."
-                )
-        if not columns or len(set(columns)) < len(columns):
-            raise ValueError(
-                f"clique {columns} must name at least one column, and each only once."
-            )
-        shape = tuple(int(schema.shape[place[n]]) for n in columns)
-        if table.shape != shape:
-            raise ValueError(
-                f"the table of clique {columns} has shape {table.shape} but its "
-                f"columns have {shape} levels; transpose or rebuild it."
-            )
-        if not np.isfinite(table).all():
-            raise ValueError(
-                f"the table of clique {columns} holds a value that is not finite; "
-                "repair it first."
-            )
-        if positive and (table.min() < 0 or abs(table.sum() - 1) > 1e-3):
-            raise ValueError(
-                f"the table of clique {columns} must be non-negative and sum to 1 (it "
-                f"sums to {table.sum():.4g}); project it first."
-            )
-        out.append((columns, tuple(place[n] for n in columns), table))
-    return out
-
-
-# %% ../../nbs/joint/refinement.ipynb #c012
-def margins(
-    tables: dict,  # clique -> array
-    schema,  # anything with `names` and `shape`
-) -> list:  # one (k,) probability vector a column
-    """The 1-way marginal of every column: its own table, or the mean over the tables
-    that hold it."""
-    found: list[list] = [[] for _ in schema.names]
-    checked = _check_tables(tables, schema, positive=False)
-    own = {c[0] for _, c, _ in checked if len(c) == 1}
-    for _, columns, t in checked:
-        for axis, j in enumerate(columns):
-            if len(columns) == 1 or j not in own:
-                found[j].append(t.sum(tuple(a for a in range(t.ndim) if a != axis)))
-    out = [
-        np.maximum(np.mean(f, 0), 0) if f else np.ones(k)
-        for f, k in zip(found, schema.shape)
-    ]
-    return [p / p.sum() if p.sum() > 0 else np.full(len(p), 1 / len(p)) for p in out]
-
-
-# %% ../../nbs/joint/refinement.ipynb #c015
-def independent(
-    tables: dict,  # clique -> array
-    schema,  # anything with `names` and `shape`
-    n_particles: int,  # number of rows m
-    seed=None,  # int, numpy Generator or None
-) -> np.ndarray:  # (m, d) int32 codes
-    "Rows whose columns are independent and follow the tables' 1-way marginals."
-    rng, out = (
-        np.random.default_rng(seed),
-        np.empty((n_particles, len(schema.names)), np.int32),
-    )
-    for j, p in enumerate(margins(tables, schema)):
-        counts = quantize(p, n_particles, int(rng.integers(2**31)))
-        out[:, j] = rng.permutation(
-            np.repeat(np.arange(len(p), dtype=np.int32), counts)
-        )
-    return out
-
-
-# %% ../../nbs/joint/refinement.ipynb #k000
-def _keyed(numbers):
-    "One number for all, or a dict whose keys are cliques as tuples."
-    return (
-        {_clique(c): v for c, v in numbers.items()}
-        if isinstance(numbers, dict)
-        else numbers
-    )
-
-
-def _value(number, clique: tuple, default: float = 0.0) -> float:
-    "The clique's own number, out of a number for all or a dict."
-    return (
-        float(number.get(clique, default))
-        if isinstance(number, dict)
-        else float(number)
-    )
-
-
-# %% ../../nbs/joint/refinement.ipynb #k002
-def _grouping(k: int, blocks: int) -> np.ndarray:  # (k,) integers
-    "The block of each of k levels."
-    return (np.arange(k) * min(k, blocks) // k).astype(np.int32)
-
-
-def _in_blocks(
-    table: np.ndarray,  # one axis a column
-    groups: Sequence,  # the block of each level, for each axis
-) -> np.ndarray:
-    "The table, summed over the blocks of each axis."
-    for axis, g in enumerate(groups):
-        table = np.add.reduceat(table, np.flatnonzero(np.diff(g, prepend=-1)), axis)
-    return table
-
-
-def _groupings(schema, blocks: int) -> list:  # (k,) integers for each column
-    """The block of each level, for each column; missing values, the last level, are
-    near no other. Without blocks each level is its own."""
-    columns = getattr(schema, "columns", None) or [None] * len(schema.names)
-    gone = [bool(getattr(c, "missing", False)) for c in columns]
-    parts = [_grouping(k - lost, blocks or k) for k, lost in zip(schema.shape, gone)]
-    return [
-        np.append(g, g[-1:] + 1).astype(np.int32) if lost else g
-        for g, lost in zip(parts, gone)
-    ]
-
-
-def _has_blocks(groups: Sequence) -> bool:  # the blocks of a table's columns
-    "Whether a table looks different from afar."
-    return len(groups) > 1 and any(g[-1] + 1 < len(g) for g in groups)
-
-
-# %% ../../nbs/joint/refinement.ipynb #c018
-def objective(
-    codes: np.ndarray,  # (m, d) integer codes
-    tables: dict,  # clique -> array
-    schema,  # anything with `names` and `shape`
-    weights: dict | None = None,  # clique -> weight, 1 where absent
-    blocks: int = 0,  # as in `refine`
-) -> float:
-    "Half the weighted squared distance between the tables and the counts of the rows."
-    total, codes, weights, groups = (
-        0.0,
-        np.asarray(codes),
-        _keyed(weights or {}),
-        _groupings(schema, blocks),
-    )
-    for clique, columns, t in _check_tables(tables, schema, positive=False):
-        gap = len(codes) * t - _counts(codes, columns, schema.shape)
-        mine = [groups[j] for j in columns]
-        far = [_in_blocks(gap, mine)] if _has_blocks(mine) else []
-        total += (
-            _value(weights, clique, 1.0)
-            * sum(float((g**2).sum()) for g in [gap, *far])
-            / 2
-        )
-    return total
-
-
-# %% ../../nbs/joint/refinement.ipynb #c023
-def _threshold(
-    cliques: list,  # the cliques that hold the column
-    weights,  # number or dict
-    price,  # number or dict: the constant c
-    sigma,  # number or dict: noise of a count
-    ratio: float,  # m / n
-) -> float:
-    "What the lines of a column must gain before a row moves."
-    w = [_value(weights, c, 1.0) for c in cliques]
-    s = [_value(price, c) * v * _value(sigma, c) for c, v in zip(cliques, w)]
-    return sum(w) + ratio * math.sqrt(2 * sum(v * v for v in s))
-
-
-# %% ../../nbs/joint/refinement.ipynb #c026
-def _plan(
-    j: int,  # column
-    tables: list,  # (columns, array) pairs
-    shape: tuple,  # levels of each column
-) -> tuple:  # lines (rows, k_j) float64; base, ptr, others, strides
-    """The tables that hold column j, as lines over its levels, and how to find a row's
-    line in each."""
-    lines, base, ptr, external, strides, at = (
-        [np.empty((0, shape[j]))],
-        [],
-        [0],
-        [],
-        [],
-        0,
-    )
-    for columns, table in tables:
-        if j not in columns:
-            continue
-        block = np.moveaxis(table, columns.index(j), -1).reshape(-1, shape[j])
-        stride = 1
-        for i in reversed([i for i in columns if i != j]):
-            external.append(i)
-            strides.append(stride)
-            stride *= shape[i]
-        lines.append(block)
-        base.append(at)
-        ptr.append(len(external))
-        at += len(block)
-    return np.concatenate(lines), *(
-        np.array(a, np.int64) for a in (base, ptr, external, strides)
-    )
-
-
-# %% ../../nbs/joint/refinement.ipynb #c029
-@nb.njit(cache=True)
-def _subtract_counts(codes, j, lines, base, ptr, external, strides):
-    "Subtracts from the lines of column j the counts of the codes."
-    counts = np.zeros(lines.shape, np.int32)
-    for p in range(len(codes)):
-        for t in range(len(base)):
-            r = base[t]
-            for q in range(ptr[t], ptr[t + 1]):
-                r += codes[p, external[q]] * strides[q]
-            counts[r, codes[p, j]] += 1
-    lines -= counts
-
-
-# %% ../../nbs/joint/refinement.ipynb #c032
-_FREE = -1e30  # no floor
-_FLAT = np.zeros((0, 1, 1), np.float32), np.zeros((0, 4))  # nothing but tables
-_GUMBEL = (
-    np.random.default_rng(0)
-    .permutation(-np.log(-np.log((np.arange(4096) + 0.5) / 4096)))
-    .astype(np.float32)
-)
-
-
-@nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _add_lines(row, stack, found, gain):
-    """Adds to the gains the row's line in each table of the stack, and keeps which
-    lines they are."""
-    lines, base, ptr, external, strides, weight = stack
-    for t in range(len(base)):
-        r = base[t]
-        for q in range(ptr[t], ptr[t + 1]):
-            r += row[external[q]] * strides[q]
-        found[t] = r
-    for t in range(len(base)):
-        r, w = found[t], weight[t]
-        for c in range(len(gain)):
-            gain[c] += w * lines[r, c]
-
-
-@nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _add_costs(p, tilt, multiplier, made, gain):
-    """Takes from the gains of row p what the penalties cost, after moves that have made
-    so much of each."""
-    for f in range(len(tilt)):
-        u, curvature = made[f], multiplier[f, 2]
-        lean = np.float32(
-            max(
-                multiplier[f, 0] + multiplier[f, 1] * (u + curvature * u * u / 2),
-                multiplier[f, 3],
-            )
-            * (1 + curvature * u)
-        )
-        for c in range(len(gain)):
-            gain[c] -= lean * tilt[f, p, c]
-
-
-@nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _add_heat(temperature, s, gain):
-    """Adds Gumbel numbers of this size to the gains; returns the state of their
-    generator."""
-    s = s * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-    first, stride = s >> np.uint64(40), (s >> np.uint64(52)) | np.uint64(1)
-    for c in range(len(gain)):
-        gain[c] += (
-            temperature * _GUMBEL[(first + np.uint64(c) * stride) & np.uint64(4095)]
-        )
-    return s
-
-
-@nb.njit(cache=True)
-def _one_of(gain, top):
-    "A level with this gain, drawn where the search begins."
-    best = np.random.randint(len(gain))
-    while gain[best] != top:
-        best = (best + 1) % len(gain)
-    return best
-
-
-# %% ../../nbs/joint/refinement.ipynb #c032b
-@nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _sweep_column(
-    codes,
-    j,
-    near,
-    moving,
-    threshold,
-    seen,
-    far,
-    group,
-    tilt,
-    multiplier,
-    seed,
-    temperature,
-):
-    "Visits all rows in one column; returns the number of moves."
-    k, stay, lines, blocks = near[0].shape[1], far[5].sum(), near[0], far[0]
-    gain, afar, made, moved = (
-        np.empty(k, np.float32),
-        np.empty(blocks.shape[1], np.float32),
-        np.zeros(len(tilt)),
-        0,
-    )
-    rows, rows_afar = np.empty(len(near[1]), np.uintp), np.empty(len(far[1]), np.uintp)
-    np.random.seed(seed)
-    s = np.uint64(seed)
-    for p in range(len(codes)):
-        b = codes[p, j]
-        gain[:] = 0
-        _add_costs(p, tilt, multiplier, made, gain)
-        _add_lines(codes[p], near, rows, gain)
-        if len(rows_afar):
-            afar[:] = 0
-            _add_lines(seen[p], far, rows_afar, afar)
-            afar[group[b]] += stay  # who stays in the block changes nothing there
-            for c in range(k):
-                gain[c] += afar[group[c]]
-        if temperature > 0:
-            s = _add_heat(temperature, s, gain)
-        top = gain[0]
-        for c in range(1, k):
-            top = max(top, gain[c])
-        if top - gain[b] >= threshold:
-            best = _one_of(gain, top)
-            codes[p, j], seen[p, j] = best, group[best]
-            moved += 1
-            for f in range(len(tilt)):
-                made[f] += tilt[f, p, best] - tilt[f, p, b]
-            for t in range(moving):
-                lines[rows[t], b] += 1
-                lines[rows[t], best] -= 1
-            for t in range(len(rows_afar)):
-                blocks[rows_afar[t], group[b]] += 1
-                blocks[rows_afar[t], group[best]] -= 1
-    return moved
-
-
-# %% ../../nbs/joint/refinement.ipynb #c036
-_WALL = np.float32(1e30)
-
-
-def _lone(weight: np.ndarray) -> float:  # (tables,)
-    "What a lone move costs, if all tables have the median weight."
-    return len(weight) * float(np.median(weight)) if len(weight) else 0.0
-
-
-class _Column(NamedTuple):
-    "What a visit of one column needs."
-
-    lines: np.ndarray  # (rows, k) float64, m times the targets, then the rules
-    where: list  # base, ptr, others, strides: how to find a row's line in each table
-    weight: np.ndarray  # (tables,) float32
-    moving: int  # the first so many tables change with a move, the others are rules
-    threshold: np.float32  # what the lines must gain before a row moves
-
-    @property
-    def lone(self) -> float:
-        return _lone(self.weight[: self.moving])
-
-    def stack(self, codes: np.ndarray, j: int) -> tuple:  # as `_sweep_column` takes it
-        "What the tables lack, given the codes."
-        lines, (base, *how) = self.lines.copy(), self.where
-        _subtract_counts(codes, j, lines, base[: self.moving], *how)
-        return lines.astype(np.float32), base, *how, self.weight
-
-
-def _columns(
-    checked: list,
-    rules: list,
-    shape: tuple,
-    m: int,
-    weights: dict,
-    price,
-    sigma,
-    ratio: float,
-) -> list[_Column]:
-    "One `_Column` for every column."
-    out, stack = (
-        [],
-        [(c, m * t) for _, c, t in checked] + [(c, -f) for _, c, f in rules],
-    )
-    for j in range(len(shape)):
-        mine, walls = (
-            [clique for clique, c, _ in checked if j in c],
-            sum(j in c for _, c, _ in rules),
-        )
-        lines, *where = _plan(j, stack, shape)
-        weight = np.array(
-            [_value(weights, c, 1.0) for c in mine] + [_WALL] * walls, np.float32
-        )
-        least = max(_threshold(mine, weights, price, sigma, ratio), 1e-6)
-        out.append(_Column(lines, where, weight, len(mine), np.float32(least)))
-    return out
-
-
-# %% ../../nbs/joint/refinement.ipynb #w002
-_HEAT = 4.0, 0.125  # first and last temperature, for each table that holds the column
-
-
-# %% ../../nbs/joint/refinement.ipynb #c039
-class Effects(NamedTuple):
-    "What each level of a column would do to a number r of the rows, and what r costs."
-
-    change: np.ndarray  # (m, k) float32, change of r if the row took the level
-    multiplier: float = 1.0  # cost of one unit of r ...
-    penalty_parameter: float = 0.0  # ... which grows so much with every unit ...
-    curvature: float = 0.0  # ... while the slope of r grows by this share of itself
-    floor: float = _FREE  # the pull is never below this
-
-
-class _Stay:
-    "The squared distance from given places, as a cost of each level."
-
-    def __init__(self, places: np.ndarray, embedding: Embedding):  # (m, D)
-        self.places, self.embedding = np.asarray(places, np.float32), embedding
-
-    def effects(
-        self, codes: np.ndarray, order: np.ndarray, j: int
-    ) -> Effects:  # (m, d) shuffled codes, which row each of them is, column
-        "What each level of column j costs, row by row."
-        centres, near = (
-            np.asarray(self.embedding.centres[j], np.float32),
-            self.places[order][:, self.embedding.columns[j]],
-        )
-        return Effects(
-            np.sum(
-                [
-                    (centres[:, a] - near[:, a, None]) ** 2
-                    for a in range(centres.shape[1])
-                ],
-                axis=0,
-            )
-        )
-
-
-# %% ../../nbs/joint/refinement.ipynb #c042
-def _penalty_gradient(
-    penalty: Callable,  # (m, D) tensor -> scalar tensor
-    z,  # (D, m) particles, numpy or torch
-) -> tuple:  # value, (D, m) gradient of the kind of z
-    "Value and gradient of the penalty, or a one-sentence error."
-    x = torch.as_tensor(z).detach().clone().T.requires_grad_(True)
-    value = penalty(x)
-    if not isinstance(value, torch.Tensor):
-        raise ValueError(
-            f"penalty returned a {type(value).__name__}; it must return a torch tensor "
-            "made with torch operations."
-        )
-    if value.numel() != 1:
-        raise ValueError(
-            f"penalty returned a tensor of shape {tuple(value.shape)}; it must return "
-            "one number, take a mean or a sum."
-        )
-    if not torch.isfinite(value).all():
-        raise ValueError(
-            f"penalty is {value.item()}, which is not finite; bound it or lower "
-            "penalty_weight."
-        )
-    if not value.requires_grad:
-        raise ValueError(
-            "penalty cannot be differentiated with respect to the particles; use "
-            "smooth torch operations, no rounding or comparison."
-        )
-    (grad,) = torch.autograd.grad(value.sum(), x, allow_unused=True)
-    if grad is None:
-        raise ValueError("penalty does not depend on the particles; use its argument.")
-    if not torch.isfinite(grad).all():
-        raise ValueError(
-            "the gradient of penalty is not finite; smooth the function where it has a "
-            "kink or a pole."
-        )
-    return value.item(), grad.T.numpy() if isinstance(z, np.ndarray) else grad.T
-
-
-# %% ../../nbs/joint/refinement.ipynb #c045
-def _penalty_curvature(
-    penalty: Callable, z, grad
-) -> float:  # (D, m) particles and the penalty's gradient there
-    "Second derivative of the penalty along its gradient, never negative."
-    size = float((grad * grad).sum())
-    if size == 0:
-        return 0.0
-    shift = grad * (1e-3 * math.sqrt(math.prod(z.shape) / size))
-    change = _penalty_gradient(penalty, z + shift)[1] - grad
-    return max(float((change * shift).sum()) / float((shift * shift).sum()), 0.0)
-
-
-# %% ../../nbs/joint/refinement.ipynb #c048
-def linearize(
-    penalty: Callable,  # (m, D) tensor -> scalar tensor
-    codes: np.ndarray,  # (m, d) shuffled codes
-    # which row of the table each of them is; slice(None) when that does not matter
-    order: Any,
-    j: int,  # column
-    embedding: Embedding,
-    bends: bool = True,  # whether its slope changes as rows move
-) -> tuple:  # value, Effects or None
-    """A torch function of the particles, and what each level of a column would do to it
-    to first order."""
-    z = np.empty((embedding.dim, len(codes)), np.float32)
-    z[:, order] = embedding.embed(codes).T
-    value, g = _penalty_gradient(penalty, z)
-    mine = g[embedding.columns[j]]
-    if not mine.any():
-        return value, None
-    curvature = (
-        _penalty_curvature(penalty, z, g)
-        / (float((g.astype(np.float64) ** 2).sum()) + 1e-300)
-        if bends
-        else 0.0
-    )
-    return value, Effects(
-        (mine[:, order].T @ embedding.centres[j].T).astype(np.float32),
-        curvature=curvature,
-    )
-
-
-def _effects(penalty, codes, order, j: int, embedding: Embedding) -> Effects | None:
-    """What each level of a column would do to a penalty: it says so itself, or autograd
-    does."""
-    return (
-        penalty.effects(codes, order, j)
-        if hasattr(penalty, "effects")
-        else linearize(penalty, codes, order, j, embedding)[1]
-    )
-
-
-def _tilt(effects: list) -> tuple:  # (P, m, k) changes, (P, 4) what they cost
-    "The effects on weight * m * penalty, for each (Effects or None, weight)."
-    found = [(e, w * len(e.change)) for e, w in effects if e is not None]
-    if not found:
-        return _FLAT
-    return found[0][0].change[None] if len(found) == 1 else np.stack(
-        [e.change for e, _ in found]
-    ), np.array(
-        [
-            [
-                w * e.multiplier,
-                w * e.penalty_parameter,
-                e.curvature,
-                max(w * e.floor, _FREE),
-            ]
-            for e, w in found
-        ]
-    )
-
-
-# %% ../../nbs/joint/refinement.ipynb #j002
-class _Tied(NamedTuple):
-    """The tables that hold some columns of a group, those that hold the same ones side
-    by side."""
-
-    tables: list  # (columns, those of the group last; m times the target, flat)
-    shape: tuple  # levels of all columns
-    where: list  # base, ptr, others, strides: where to start in each table, given a row
-    kind: np.ndarray  # (tables,) which columns of the group it holds
-    many: np.ndarray  # (kinds,) number of spots
-    spots: (
-        np.ndarray
-    )  # (kinds, at most K) what the combinations are in these columns, from the start
-    at: np.ndarray  # (kinds, K) the spot of each combination
-    weight: np.ndarray  # (tables,) float32
-
-    def spot(self) -> np.ndarray:  # (K, kinds)
-        "Where each combination is in the tables of each kind, from the start."
-        return np.ascontiguousarray(
-            np.take_along_axis(self.spots, self.at, 1).T.astype(np.int32)
-        )
-
-    def stack(self, codes: np.ndarray) -> tuple:  # as `_sweep_cells` takes it
-        "What the tables lack, given the codes."
-        lack = [t - _counts(codes, c, self.shape).ravel() for c, t in self.tables]
-        return (
-            np.concatenate([np.empty(0), *lack]).astype(np.float32),
-            *self.where,
-            self.kind,
-            self.many,
-            self.spots,
-            self.at,
-            self.weight,
-        )
-
-
-def _tied(
-    js: list, cells: np.ndarray, checked: list, shape: tuple, m: int, weights: dict
-) -> _Tied:  # columns, (K, columns) codes
-    "The tables that hold some of the columns js, turned so that these run fastest."
-    tables, base, ptr, external, strides, weight, end = [], [], [0], [], [], [], 0
-    kinds: dict[tuple, int] = {}
-    kind, spots, at = (
-        [],
-        np.zeros((0, len(cells)), np.int64),
-        np.zeros((0, len(cells)), np.int64),
-    )
-    for clique, columns, table in sorted(
-        checked, key=lambda q: [j for j in q[1] if j in js]
-    ):
-        mine, rest = (
-            tuple(j for j in columns if j in js),
-            [j for j in columns if j not in js],
-        )
-        if not mine:
-            continue
-        size = [shape[j] for j in mine]
-        if mine not in kinds:
-            seen, spot = np.unique(
-                np.ravel_multi_index(tuple(cells[:, js.index(j)] for j in mine), size),
-                return_inverse=True,
-            )
-            spots, at = (
-                np.vstack([spots, np.pad(seen, (0, len(cells) - len(seen)))]),
-                np.vstack([at, spot]),
-            )
-        kind.append(kinds.setdefault(mine, len(kinds)))
-        stride = math.prod(size)
-        for i in reversed(rest):
-            external.append(i)
-            strides.append(stride)
-            stride *= shape[i]
-        tables.append(
-            (
-                [*rest, *mine],
-                m * table.transpose([columns.index(j) for j in [*rest, *mine]]).ravel(),
-            )
-        )
-        base.append(end)
-        ptr.append(len(external))
-        weight.append(_value(weights, clique, 1.0))
-        end += table.size
-    return _Tied(
-        tables,
-        shape,
-        [np.array(a, np.int64) for a in (base, ptr, external, strides)],
-        np.array(kind, np.int64),
-        at.max(1, initial=-1) + 1,
-        spots,
-        at,
-        np.array(weight, np.float32),
-    )
-
-
-# %% ../../nbs/joint/refinement.ipynb #j004
-@nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _add_cells(row, b, stack, found, part, gain):
-    """Adds to the gains what the tables lack where the row could go, and keeps where
-    its cells begin; tables that do not notice a move gain nothing and lose nothing."""
-    lack, base, ptr, external, strides, kind, many, spots, at, weight = stack
-    t = 0
-    for g in range(len(at)):
-        n, stay = many[g], np.float32(0)
-        part[:n] = 0
-        while t < len(base) and kind[t] == g:
-            r, w = base[t], weight[t]
-            for q in range(ptr[t], ptr[t + 1]):
-                r += row[external[q]] * strides[q]
-            for x in range(n):
-                part[x] += w * lack[r + spots[g, x]]
-            found[t] = r
-            stay += w
-            t += 1
-        part[at[g, b]] += stay
-        for c in range(len(gain)):
-            gain[c] += part[at[g, c]]
-
-
-@nb.njit(cache=True)
-def _move(stack, found, b, best):
-    "Takes a row from one combination to another in every table of the stack."
-    lack, _, _, _, _, kind, _, spots, at, _ = stack
-    for t in range(len(found)):
-        g = kind[t]
-        lack[found[t] + spots[g, at[g, b]]] += 1
-        lack[found[t] + spots[g, at[g, best]]] -= 1
-
-
-@nb.njit(cache=True)
-def _take(row, seen, columns, cells, blocks, best):
-    "Writes a combination into a row, near and from afar."
-    for a in range(len(columns)):
-        row[columns[a]], seen[columns[a]] = cells[best, a], blocks[best, a]
-
-
-# %% ../../nbs/joint/refinement.ipynb #j004b
-_SHUT = np.float32(-3e38)  # the gain of what may not be
-
-
-@nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _sweep_cells(
-    codes,
-    own,
-    kind,
-    may,
-    columns,
-    cells,
-    near,
-    threshold,
-    seen,
-    far,
-    blocks,
-    tilt,
-    multiplier,
-    seed,
-    temperature,
-):
-    "Visits all rows in a group of columns; returns the number of moves."
-    k, gain, part, made, moved = (
-        len(cells),
-        np.empty(len(cells), np.float32),
-        np.empty(len(cells), np.float32),
-        np.zeros(len(tilt)),
-        0,
-    )
-    found, found_afar = (
-        np.empty(len(near[1]), np.int64),
-        np.empty(len(far[1]), np.int64),
-    )
-    np.random.seed(seed)
-    s = np.uint64(seed)
-    for p in range(len(codes)):
-        b, mine = own[p], may[kind[p]]
-        if b < 0:
-            continue
-        gain[:] = 0
-        _add_costs(p, tilt, multiplier, made, gain)
-        _add_cells(codes[p], b, near, found, part, gain)
-        _add_cells(seen[p], b, far, found_afar, part, gain)
-        if temperature > 0:
-            s = _add_heat(temperature, s, gain)
-        for c in range(k):
-            if not mine[c]:
-                gain[c] = _SHUT
-        stay, gain[b] = gain[b], _SHUT
-        top = gain[0]
-        for c in range(1, k):
-            top = max(top, gain[c])
-        if top > _SHUT / 2 and top - stay >= threshold:
-            best = _one_of(gain, top)
-            _take(codes[p], seen[p], columns, cells, blocks, best)
-            moved += 1
-            for f in range(len(tilt)):
-                made[f] += tilt[f, p, best] - tilt[f, p, b]
-            _move(near, found, b, best)
-            _move(far, found_afar, b, best)
-    return moved
-
-
-# %% ../../nbs/joint/refinement.ipynb #j006b
-@nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _add_offers(row, offer, spot, stack, found, gain):
-    """Adds to the gains what the tables lack in the offered cells, and keeps where the
-    row's cells begin; tables that do not notice a move gain nothing and lose
-    nothing."""
-    lack, base, ptr, external, strides, kind, _, _, _, weight = stack
-    for t in range(len(base)):
-        r = base[t]
-        for q in range(ptr[t], ptr[t + 1]):
-            r += row[external[q]] * strides[q]
-        found[t] = r
-    home = spot[offer[0]]
-    for x in range(len(offer)):
-        there, more = spot[offer[x]], np.float32(0)
-        for t in range(len(base)):
-            to = there[kind[t]]
-            more += weight[t] * (lack[found[t] + to] + np.float32(to == home[kind[t]]))
-        gain[x] += more
-
-
-# %% ../../nbs/joint/refinement.ipynb #j006bn
-@nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _sweep_offers(
-    codes,
-    own,
-    offers,
-    columns,
-    cells,
-    near,
-    spot,
-    threshold,
-    seen,
-    far,
-    spot_afar,
-    blocks,
-    tilt,
-    multiplier,
-    seed,
-    temperature,
-):
-    """Visits all rows in a group of columns, with some of its cells on offer for each;
-    returns the number of moves."""
-    k, gain, made, moved = (
-        offers.shape[1],
-        np.empty(offers.shape[1], np.float32),
-        np.zeros(len(tilt)),
-        0,
-    )
-    found, found_afar = (
-        np.empty(len(near[1]), np.int64),
-        np.empty(len(far[1]), np.int64),
-    )
-    np.random.seed(seed)
-    s = np.uint64(seed)
-    for p in range(len(codes)):
-        b, offer = own[p], offers[p]
-        if b < 0:
-            continue
-        gain[:] = 0
-        _add_costs(p, tilt, multiplier, made, gain)
-        _add_offers(codes[p], offer, spot, near, found, gain)
-        _add_offers(seen[p], offer, spot_afar, far, found_afar, gain)
-        if temperature > 0:
-            s = _add_heat(temperature, s, gain)
-        stay, top = gain[0], _SHUT
-        for x in range(k):
-            if offer[x] == b:
-                gain[x] = _SHUT
-            top = max(top, gain[x])
-        if top > _SHUT / 2 and top - stay >= threshold:
-            x = _one_of(gain, top)
-            best = offer[x]
-            _take(codes[p], seen[p], columns, cells, blocks, best)
-            moved += 1
-            for f in range(len(tilt)):
-                made[f] += tilt[f, p, x] - tilt[f, p, 0]
-            _move(near, found, b, best)
-            _move(far, found_afar, b, best)
-    return moved
-
-
-# %% ../../nbs/joint/refinement.ipynb #j007
-_MANY, _ROOM, _JUMPS = (
-    1200,
-    2e8,
-    16,
-    # cells of which all are looked at, if their costs take no more than so many numbers
-    # (800 MB); whole cells on offer beyond that
-)
-
-
-def _joined(
-    effects: list, cells: np.ndarray
-) -> (
-    Effects | None
-    # Effects or None of each column, (K, columns) codes, or (m, K, columns) with
-    # combinations of each row's own
-):
-    "What each combination would do, as a sum over the columns."
-
-    def pick(change, at):
-        return (
-            np.take(change, at, axis=1)
-            if at.ndim == 1
-            else np.take_along_axis(change, at, axis=1)
-        )
-
-    found = [
-        e._replace(change=pick(e.change, cells[..., a]))
-        for a, e in enumerate(effects)
-        if e is not None
-    ]
-    return (
-        found[0]._replace(change=sum((e.change for e in found[1:]), found[0].change))
-        if found
-        else None
-    )
-
-
-def _effects_together(
-    penalty, codes, order, js: Sequence, cells: np.ndarray, embedding: Embedding
-) -> Effects | None:  # cells as above
-    "What each combination of codes of some columns would do to a penalty."
-    if hasattr(penalty, "together"):
-        return penalty.together(codes, order, js, cells)
-    return _joined([_effects(penalty, codes, order, j, embedding) for j in js], cells)
-
-
-# %% ../../nbs/joint/refinement.ipynb #j007b
-def _check_together(
-    together: Sequence, rules: list, embedding: Embedding, m: int
-) -> list:  # of (columns, (K, columns) int32 codes, (m,) kinds, (kinds, K) boolean)
-    """Groups of columns with their allowed combinations, and which of them each row may
-    take, or a one-sentence error."""
-    out: list[tuple] = []
-    for names, cells, *some in together:
-        js, cells, said = (
-            embedding.index(tuple(names)),
-            np.asarray(cells),
-            f"of {', '.join(names)} in together",
-        )
-        if (
-            cells.ndim != 2
-            or not len(cells)
-            or cells.shape[1] != len(js)
-            or cells.dtype.kind not in "iu"
-            or (cells < 0).any()
-            or (cells >= [embedding.shape[j] for j in js]).any()
-        ):
-            raise ValueError(
-                f"the cells {said} must be combinations of their codes; give an "
-                "integer array with one row for each and a column for each name."
-            )
-        kind, may = (
-            map(np.asarray, some)
-            if len(some) == 2
-            else (np.zeros(m, int), np.ones((1, len(cells)), bool))
-            if not some
-            else (np.empty(0), np.empty(0))
-        )
-        if (
-            kind.shape != (m,)
-            or kind.dtype.kind not in "iu"
-            or may.dtype != bool
-            or may.ndim != 2
-            or may.shape[1] != len(cells)
-            or kind.min() < 0
-            or kind.max() >= len(may)
-            or not may[kind].any(1).all()
-        ):
-            raise ValueError(
-                f"the kinds of rows {said} do not fit; give a whole number for each of "
-                f"the {m} rows, and a boolean array which says for each of these "
-                "numbers which cells it may take, at least one."
-            )
-        cells, first = np.unique(cells, axis=0, return_index=True)
-        if twice := set(js) & {j for other, *_ in out for j in other}:
-            raise ValueError(
-                f"column {embedding.names[min(twice)]!r} is in two groups of together; "
-                "put these in one."
-            )
-        may = may[:, first]
-        for clique, c, f in rules:
-            if set(c) & set(js) and not set(c) <= set(js):
-                raise ValueError(
-                    f"the forbidden cells of {', '.join(clique)} share a column with "
-                    f"{', '.join(names)} in together; put all of these in one group."
-                )
-            if set(c) <= set(js):
-                left = f[tuple(cells[:, js.index(i)] for i in c)] < 0.5
-                cells, may = cells[left], may[:, left]
-        out.append((js, cells.astype(np.int32), kind, may))
-    return out
-
-
-# %% ../../nbs/joint/refinement.ipynb #j008
-class _Group(NamedTuple):
-    "What a visit of columns that move together needs."
-
-    columns: np.ndarray  # positions
-    cells: np.ndarray  # (K, columns) codes
-    blocks: np.ndarray  # (K, columns) their blocks
-    near: _Tied  # the tables
-    afar: _Tied  # their blocks
-    blank: _Tied  # and none, for warm sweeps
-    place: (
-        np.ndarray
-    )  # the number of each combination of codes, -1 where it is not allowed
-    threshold: np.float32  # what a move must gain
-    kind: np.ndarray  # (m,) which rows may take the same cells
-    may: np.ndarray  # (kinds, K) boolean
-
-    def own(self, codes: np.ndarray) -> np.ndarray:  # (m,)
-        "The cell of each row."
-        return self.place[tuple(codes[:, self.columns].T)]
-
-    def offers(
-        self, own: np.ndarray, kind: np.ndarray, axis: int, rng
-    ) -> np.ndarray:  # (m, 1 + k + _JUMPS) numbers of cells
-        """The own cell of each row, those that differ in one column alone, some of
-        other rows, and some at random."""
-        m, there = (
-            len(own),
-            [self.cells[own, a][:, None] for a in range(len(self.columns))],
-        )
-        there[axis] = np.arange(self.place.shape[axis])[None]
-        out = np.concatenate(
-            [
-                own[:, None],
-                self.place[tuple(there)],
-                own[rng.integers(0, m, (m, _JUMPS // 2))],
-                rng.integers(0, len(self.cells), (m, _JUMPS // 2)),
-            ],
-            axis=1,
-        )
-        return np.where((out >= 0) & self.may[kind[:, None], out], out, own[:, None])
-
-
-def _group(
-    js: list,
-    cells: np.ndarray,
-    checked: list,
-    coarse: list,
-    groups: list,
-    shape: tuple,
-    m: int,
-    weights: dict,
-    price,
-    sigma,
-    ratio: float,
-    kind: np.ndarray,
-    may: np.ndarray,
-) -> _Group:
-    "One `_Group`, from its columns and cells."
-    blocks, place = (
-        np.stack([groups[j][cells[:, a]] for a, j in enumerate(js)], 1),
-        np.full([shape[j] for j in js], -1),
-    )
-    place[tuple(cells.T)] = np.arange(len(cells))
-    mine, few = (
-        [clique for clique, c, _ in checked if set(c) & set(js)],
-        tuple(int(g[-1]) + 1 for g in groups),
-    )
-    afar, blank = (
-        _tied(js, blocks, tables, few, m, weights) for tables in (coarse, [])
-    )
-    least = _threshold(mine, weights, price, sigma, ratio) - sum(
-        _value(weights, c, 1.0) for c in mine
-    )
-    return _Group(
-        np.array(js),
-        cells,
-        blocks,
-        _tied(js, cells, checked, shape, m, weights),
-        afar,
-        blank,
-        place,
-        np.float32(least),
-        kind,
-        may,
-    )
+from ..transport.marginal_tables import as_clique, check_tables
+from .costs import effects_of, stack_costs
+from .objective import column_blocks, objective, weights_by_clique
+from .tied import TiedGroup, check_tied, tied_group
 
 
 # %% ../../nbs/joint/refinement.ipynb #c052
-_MOST = (
-    1e15  # largest weight or price: hard rules weigh 1e30 and must not be outweighed
-)
+@dataclass(frozen=True)
+class RefineOptions:
+    "How rows are refined."
+
+    anneal_sweeps: int = 0  # Gibbs sweeps at a falling temperature, before ...
+    sweeps: int = 5  # ... at most this many sweeps at temperature zero
+    # sweeps at temperature zero also compare coarse tables with at most so many blocks
+    # of each column; 0: they do not
+    blocks: int = 0
+    weights: dict | None = None  # clique -> weight, 1 where absent
+    forbidden: dict | None = None  # clique -> boolean array, true where no row may go
+    fixed: Sequence = ()  # names of columns that keep their codes
+    tied: Sequence = ()  # TiedColumns, or tuples of their fields
+    # torch function, (m, D) particles -> scalar, or an object with `effects`; or a list
+    # of them
+    penalty: Callable | Sequence | None = None
+    # a number, or one for each penalty: what one unit of m times the penalty is worth,
+    # in the units of the objective
+    penalty_weight: Any = 0.0
 
 
-def _refine_inputs(
-    codes,
-    tables: dict,
-    schema,
-    sigma,
-    total,
-    weights,
-    price,
-    distance_price,
-    forbidden,
-    blocks=0,
-) -> tuple:
-    "Checked (codes, tables, rules), or a one-sentence error."
-    checked, given, codes = (
-        _check_tables(tables, schema, positive=False),
-        np.asarray(codes),
-        np.array(codes, np.int32),
-    )
-    rules = (
-        _check_tables(
-            {c: np.asarray(f, bool) for c, f in forbidden.items()},
-            schema,
-            positive=False,
+_RENAMED = {"warm": "anneal_sweeps", "held": "fixed", "together": "tied"}
+_LARGEST_WEIGHT = 1e15  # forbidden cells weigh 1e30, which nothing must outweigh
+
+
+def _check_weights(name: str, weights: Sequence) -> None:
+    "Raise unless all weights are between 0 and the largest one."
+    if bad := [w for w in weights if not 0 <= w <= _LARGEST_WEIGHT]:
+        raise InputError(
+            f"{name} must be between 0 and {_LARGEST_WEIGHT:g}; got {bad[0]}"
         )
-        if forbidden
-        else []
-    )
-    if codes.ndim != 2 or codes.shape[1] != len(schema.names) or not len(codes):
-        raise ValueError(
-            f"codes of shape {codes.shape} do not fit {len(schema.names)} columns; "
-            "give one row a particle."
+
+
+def _weighted_penalties(
+    options: RefineOptions,
+) -> list:  # (penalty, weight) pairs
+    "The penalties that have a weight."
+    penalty, weight = options.penalty, options.penalty_weight
+    penalties = list(penalty) if isinstance(penalty, (list, tuple)) else [penalty]
+    many = isinstance(penalty, (list, tuple)) and np.ndim(weight)
+    weights = list(weight) if many else [weight]
+    if len(penalties) != len(weights):
+        raise InputError(
+            f"{len(penalties)} penalties have {len(weights)} weights",
+            "give penalty_weight= one number for each",
         )
-    for j, (n, k) in enumerate(zip(schema.names, schema.shape)):
-        if (codes[:, j] != given[:, j]).any():
-            raise ValueError(
-                f"column {n!r} has a code that is no whole number; encode it, or take "
-                "the nearest codes of particles."
-            )
-        if codes[:, j].min() < 0 or codes[:, j].max() >= k:
-            raise ValueError(
-                f"column {n!r} has a code outside of 0..{k - 1}; encode it with the "
-                "same schema."
-            )
-    if (
-        not isinstance(blocks, (int, np.integer))
-        or isinstance(blocks, bool)
-        or blocks < 0
-    ):
-        raise ValueError(
-            f"blocks={blocks!r} is not a whole number of blocks; 4 is the default's "
-            "choice, 0 for none."
-        )
-    prices = list(price.values()) if isinstance(price, dict) else [price]
-    noises = list(sigma.values()) if isinstance(sigma, dict) else [sigma or 0.0]
-    for name, values in [
-        ("price", prices),
-        ("distance_price", [distance_price]),
-        ("weights", list((weights or {}).values())),
-        ("sigma", noises),
-    ]:
-        if bad := [v for v in values if not 0 <= v <= _MOST]:
-            raise ValueError(f"{name} must be between 0 and {_MOST:g}; got {bad[0]}.")
-    if max(prices, default=0) > 0 and (sigma is None or not total or total <= 0):
-        raise ValueError(
-            "a price needs the noise and the number of rows behind the tables; give "
-            "sigma= and total=."
-        )
-    if max(prices, default=0) > 0 and blocks:
-        raise ValueError(
-            "a price knows the noise of cells, not of blocks; give price= or blocks=, "
-            "not both."
-        )
-    stray = [
-        c
-        for c in (weights or {})
-        if _clique(c) not in {clique for clique, _, _ in checked}
-    ]
-    if stray:
-        raise ValueError(
-            f"weights names clique {stray[0]}, which has no table; use the same "
-            "cliques in both."
-        )
-    return codes, checked, rules
+    _check_weights("penalty_weight", weights)
+    return [(f, w) for f, w in zip(penalties, weights) if f is not None and w > 0]
 
 
 # %% ../../nbs/joint/refinement.ipynb #c053
-def _pulls(
-    penalty,
-    weight,
-    distance_price: float,
-    places,
-    codes: np.ndarray,
-    embedding: Embedding,
-) -> list:  # of (penalty, weight)
-    """All that acts beside the tables: the price for the way, and the penalties that
-    have a weight."""
-    several = isinstance(penalty, (list, tuple))
-    penalties, weights = (
-        (list(penalty), list(weight) if np.ndim(weight) else [weight])
-        if several
-        else ([penalty], [weight])
-    )
-    if len(penalties) != len(weights):
-        raise ValueError(
-            f"{len(penalties)} penalties have {len(weights)} weights; give "
-            "penalty_weight= one number for each."
+def _check_refine_codes(codes: Any, schema) -> np.ndarray:  # (m, d) int32, a copy
+    "The codes, or a one-sentence error."
+    given = np.asarray(codes)
+    if given.ndim != 2 or given.shape[1] != len(schema.names) or not len(given):
+        raise InputError(
+            f"codes of shape {given.shape} do not fit {len(schema.names)} columns",
+            "give one row a particle",
         )
-    if bad := [w for w in weights if not 0 <= w <= _MOST]:
-        raise ValueError(
-            f"penalty_weight must be between 0 and {_MOST:g}; got {bad[0]}."
+    whole = given.astype(np.int32)
+    for j in np.flatnonzero((whole != given).any(0)):
+        raise InputError(
+            f"column {schema.names[j]!r} has a code that is no whole number",
+            "encode it, or take the nearest codes of particles",
         )
-    out = [(f, w) for f, w in zip(penalties, weights) if f is not None and w > 0]
-    if not distance_price:
-        return out
-    places = embedding.embed(codes) if places is None else np.asarray(places)
-    if places.shape != (len(codes), embedding.dim):
-        raise ValueError(
-            f"particles has shape {places.shape} but {len(codes)} rows in "
-            f"{embedding.dim} dimensions are refined; make them agree."
-        )
-    if not np.isfinite(places).all():
-        raise ValueError(
-            "particles holds a value that is not finite; give places in the unit cube."
-        )
-    return [(_Stay(places, embedding), distance_price / len(codes)), *out]
+    return check_codes(whole, schema.names, schema.shape)
+
+
+def _check_targets(
+    tables: dict,  # clique -> array
+    schema,  # anything with `names` and `shape`
+    options: RefineOptions,
+    m: int,  # number of rows
+) -> Targets:
+    "Tables, forbidden cells, weights and blocks, or a one-sentence error."
+    checked = check_tables(tables, schema, positive=False)
+    forbidden: list = []
+    if options.forbidden:
+        marked = {c: np.asarray(f, bool) for c, f in options.forbidden.items()}
+        forbidden = check_tables(marked, schema, positive=False)
+    for name in ("blocks", "sweeps", "anneal_sweeps"):
+        whole_number(name, getattr(options, name))
+    weights = options.weights or {}
+    _check_weights("weights", list(weights.values()))
+    known = {clique for clique, _, _ in checked}
+    for c in weights:
+        if as_clique(c) not in known:
+            raise InputError(
+                f"weights names clique {c}, which has no table",
+                "use the same cliques in both",
+            )
+    blocks = column_blocks(schema, options.blocks)
+    return make_targets(checked, forbidden, blocks, weights_by_clique(weights), m)
 
 
 # %% ../../nbs/joint/refinement.ipynb #w201
-class _Work(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Sweeper:
     "What is prepared once for all sweeps."
 
-    near: list  # a `_Column` for each column
-    afar: list  # the same for the blocks
-    blank: list  # and for none, for warm sweeps
-    tied: list  # a `_Group` for each group that moves together
-    free: list  # positions of the columns that move one by one
-    blocks: list  # the block of each level, for each column
-    pulls: list  # (penalty, weight)
+    targets: Targets
+    fine: list[ColumnTables]  # one for each column
+    coarse: list[ColumnTables]  # the same for the coarse tables
+    empty: list[ColumnTables]  # the same without tables, for Gibbs sweeps
+    tied: list[TiedGroup]  # groups of columns that move together
+    free: list[int]  # positions of the columns that move one by one
+    penalties: list  # (penalty, weight) pairs
     embedding: Embedding
 
     def sweep(
-        self, codes: np.ndarray, order: np.ndarray, temperature: float, rng
-    ) -> int:  # (m, d) shuffled codes, which row each of them is
-        "Visits all rows in all columns, in place; returns the number of moves."
-        moved, seen = (
-            0,
-            np.stack([g[codes[:, j]] for j, g in enumerate(self.blocks)], 1),
-        )
-        for j in rng.permutation(self.free):
-            column, far, (cost, multiplier) = (
-                self.near[j],
-                (self.blank if temperature else self.afar)[j],
-                _tilt(
-                    [
-                        (_effects(p, codes, order, j, self.embedding), w)
-                        for p, w in self.pulls
-                    ]
-                ),
-            )
-            moved += _sweep_column(
-                codes,
-                j,
-                column.stack(codes, j),
-                column.moving,
-                column.threshold,
-                seen,
-                far.stack(seen, j),
-                self.blocks[j],
-                cost,
-                multiplier,
-                int(rng.integers(2**31)),
-                np.float32(temperature * column.lone),
-            )
-        for g in self.tied:
-            moved += self.visit(g, codes, order, seen, temperature, rng)
-        return moved
-
-    def visit(
         self,
-        g: _Group,
-        codes: np.ndarray,
-        order: np.ndarray,
-        seen: np.ndarray,
-        temperature: float,
-        rng,
+        codes: np.ndarray,  # (m, d) shuffled codes, changed in place
+        order: np.ndarray,  # (m,) which row of the table each of them is
+        temperature: float,  # 0: descent
+        rng: np.random.Generator,
     ) -> int:
-        """Visits all rows in a group, with all of its cells, or with some in each
-        column's turn."""
-        from_afar = g.blank if temperature else g.afar
-        near, far, kind, warmth, moved = (
-            g.near.stack(codes),
-            from_afar.stack(seen),
-            g.kind[order],
-            np.float32(temperature * _lone(g.near.weight)),
-            0,
-        )
-
-        def costs(cells):
-            return _tilt(
-                [
-                    (
-                        _effects_together(
-                            p, codes, order, g.columns.tolist(), cells, self.embedding
-                        ),
-                        w,
-                    )
-                    for p, w in self.pulls
-                ]
-            )
-
-        if (
-            len(g.cells) <= _MANY
-            and len(g.cells) * len(codes) * len(self.pulls) <= _ROOM
-        ):
-            tilt, multiplier = costs(g.cells)
-            return _sweep_cells(
+        "Visits all rows in all columns; returns the number of moves."
+        moved = 0
+        block_codes = self.targets.block_codes(codes)
+        coarse_tables = self.empty if temperature else self.coarse
+        for j in rng.permutation(self.free):
+            fine = self.fine[j]
+            effects = [
+                (effects_of(f, codes, order, j, self.embedding), w)
+                for f, w in self.penalties
+            ]
+            block = self.targets.blocks[j]
+            moved += sweep_column(
                 codes,
-                g.own(codes),
-                kind,
-                g.may,
-                g.columns,
-                g.cells,
-                near,
-                g.threshold,
-                seen,
-                far,
-                g.blocks,
-                tilt,
-                multiplier,
+                block_codes,
+                ColumnVisit(j, fine.n_targets, fine.threshold, block),
+                fine.residuals(codes, j),
+                coarse_tables[j].residuals(block_codes, j),
+                stack_costs(effects),
                 int(rng.integers(2**31)),
-                warmth,
+                np.float32(temperature * fine.temperature_unit),
             )
-        spot, spot_afar = g.near.spot(), from_afar.spot()
-        for axis in rng.permutation(len(g.columns)):
-            own = g.own(codes)
-            offers = g.offers(own, kind, axis, rng)
-            tilt, multiplier = costs(g.cells[offers]) if self.pulls else _FLAT
-            moved += _sweep_offers(
+        for group in self.tied:
+            moved += group.sweep(
                 codes,
-                own,
-                offers,
-                g.columns,
-                g.cells,
-                near,
-                spot,
-                g.threshold,
-                seen,
-                far,
-                spot_afar,
-                g.blocks,
-                tilt,
-                multiplier,
-                int(rng.integers(2**31)),
-                warmth,
+                block_codes,
+                order,
+                self.penalties,
+                self.embedding,
+                temperature,
+                rng,
             )
         return moved
 
 
-# %% ../../nbs/joint/refinement.ipynb #w202
-def _work(
-    checked: list,
-    rules: list,
-    together: list,
+def make_sweeper(
+    targets: Targets,
+    tied: list,  # TiedCells
+    fixed: Sequence,  # names of columns that keep their codes
+    penalties: list,  # (penalty, weight) pairs
     embedding: Embedding,
-    m: int,
-    weights: dict,
-    prices: tuple,
-    groups: list,
-    fixed: Sequence,
-    pulls: list,
-) -> _Work:  # prices: the constant, the noise, m / n; groups: the block of each level, for each column
+) -> Sweeper:
     "Columns and groups, ready for sweeps."
-    coarse = [
-        (q, c, _in_blocks(t, [groups[j] for j in c]))
-        for q, c, t in checked
-        if _has_blocks([groups[j] for j in c])
-    ]
-    if not coarse:
-        groups = [_grouping(k, k) for k in embedding.shape]
-    shape, kept = embedding.shape, set(embedding.index(tuple(fixed)))
-    few = tuple(int(g[-1]) + 1 for g in groups)
-    near, afar, blank = (
-        _columns(checked, rules, shape, m, weights, *prices),
-        *(_columns(q, [], few, m, weights, 0.0, 0.0, 0.0) for q in (coarse, [])),
-    )
-    tied = [
-        _group(js, cells, checked, coarse, groups, shape, m, weights, *prices, *rows)
-        for js, cells, *rows in together
-        if not kept & set(js)
-    ]
-    free = [
-        j
-        for j in range(len(near))
-        if len(near[j].weight)
-        and j not in kept.union(*(g.columns.tolist() for g in tied))
-    ]
-    return _Work(near, afar, blank, tied, free, groups, pulls, embedding)
+    m, weights, few = targets.n_rows, targets.weights, targets.block_shape
+    fine = column_tables(targets.fine, targets.forbidden, targets.shape, m, weights)
+    coarse = column_tables(targets.coarse, [], few, m, weights)
+    empty = column_tables([], [], few, m, weights)
+    kept = set(embedding.index(tuple(fixed)))
+    groups = [tied_group(g, targets) for g in tied if not kept & set(g.columns)]
+    busy = kept.union(*(g.tied.columns for g in groups))
+    free = [j for j, c in enumerate(fine) if len(c.weight) and j not in busy]
+    return Sweeper(targets, fine, coarse, empty, groups, free, penalties, embedding)
 
 
 # %% ../../nbs/joint/refinement.ipynb #c056
@@ -1397,86 +216,40 @@ def refine(
     codes: np.ndarray,  # (m, d) integer codes, left unchanged
     tables: dict,  # clique -> array, the targets as shares
     schema,  # anything with `names` and `shape`
+    options: RefineOptions | None = None,  # or its fields by keyword
     *,
-    sigma: float
-    | dict
-    | None = None,  # noise of a count, one for all or clique -> noise
-    total: float | None = None,  # number of rows n behind the tables
-    weights: dict | None = None,  # clique -> weight, 1 where absent
-    price: float
-    | dict = 0.0,  # constant c: a move must gain c times the noise of its tables
-    # price of one unit of squared distance from `particles`
-    distance_price: float = 0.0,
-    particles: np.ndarray
-    | None = None,  # (m, D) places to stay near, the given codes' own by default
-    forbidden: dict | None = None,  # clique -> boolean array, true where no row may go
-    fixed: Sequence = (),  # names of columns that keep their codes
-    # (names, cells) of columns that only move together, from one row of the integer
-    # array `cells` to another; or (names, cells, (m,) kinds, (kinds, cells) what rows
-    # of a kind may take)
-    together: Sequence = (),
-    penalty: Callable
-    | Sequence
-    | None = None,  # torch function, (m, D) particles -> scalar; or several
-    # kappa, a number, or one for each penalty: what one unit of m times the penalty is
-    # worth, in the objective's units
-    penalty_weight: Any = 0.0,
-    # cold sweeps look at the tables in so many blocks of each column's levels, too
-    blocks: int = 0,
-    anneal_sweeps: int = 0,  # visits of each entry at a falling temperature, before ...
-    sweeps: int = 5,  # ... at most this many at temperature zero
     seed=None,  # int, numpy Generator or None
     embedding: Embedding | None = None,  # made from the schema by default
     history: list | None = None,  # receives dict(sweep, moved, objective, seconds)
     verbose: bool = False,  # show a progress bar
+    **fields,  # fields of RefineOptions
 ) -> np.ndarray:  # (m, d) int32 codes
     "Exact coordinate descent on the codes towards the tables."
-    codes, checked, rules = _refine_inputs(
-        codes,
-        tables,
-        schema,
-        sigma,
-        total,
-        weights,
-        price,
-        distance_price,
-        forbidden,
-        blocks,
-    )
-    rng, m, embedding, weights = (
-        np.random.default_rng(seed),
-        len(codes),
-        embedding or Embedding(schema),
-        _keyed(weights or {}),
-    )
-    pulls = _pulls(penalty, penalty_weight, distance_price, particles, codes, embedding)
-    work = _work(
-        checked,
-        rules,
-        _check_together(together, rules, embedding, m),
-        embedding,
-        m,
-        weights,
-        (_keyed(price), _keyed(sigma or 0.0), m / total if total else 0.0),
-        _groupings(schema, blocks),
-        fixed,
-        pulls,
-    )
-    order, began = np.arange(m), time.perf_counter()
-    heats = [*np.geomspace(*_HEAT, anneal_sweeps), *[0.0] * sweeps]
-    for sweep, temperature in enumerate(
-        tqdm(heats, desc="refinement", unit="sweep", disable=not verbose)
-    ):
+    options = make_options(RefineOptions, options, fields, _RENAMED)
+    codes = _check_refine_codes(codes, schema)
+    m = len(codes)
+    targets = _check_targets(tables, schema, options, m)
+    penalties = _weighted_penalties(options)
+    embedding = embedding or Embedding(schema)
+    tied = check_tied(options.tied, targets.forbidden, embedding, m)
+    sweeper = make_sweeper(targets, tied, options.fixed, penalties, embedding)
+    rng = np.random.default_rng(seed)
+    order = np.arange(m)
+    began = time.perf_counter()
+    falling = np.geomspace(FIRST_TEMPERATURE, LAST_TEMPERATURE, options.anneal_sweeps)
+    temperatures = [*falling, *[0.0] * options.sweeps]
+    bar = tqdm(temperatures, desc="refinement", unit="sweep", disable=not verbose)
+    for sweep, temperature in enumerate(bar):
         shuffle = rng.permutation(m)
-        codes, order = codes[shuffle], order[shuffle]
-        moved = work.sweep(codes, order, temperature, rng)
+        codes = codes[shuffle]
+        order = order[shuffle]
+        moved = sweeper.sweep(codes, order, temperature, rng)
         if history is not None:
+            value = objective(codes, tables, schema, targets.weights, options.blocks)
+            seconds = time.perf_counter() - began
             history.append(
                 dict(
-                    sweep=sweep + 1,
-                    moved=int(moved),
-                    objective=objective(codes, tables, schema, weights, blocks),
-                    seconds=time.perf_counter() - began,
+                    sweep=sweep + 1, moved=int(moved), objective=value, seconds=seconds
                 )
             )
         if not moved and not temperature:
@@ -1503,13 +276,11 @@ def plot_marginal(
     if table.ndim == 1:
         ax.bar(np.arange(len(table)), table, **({"color": BLUE} | options))
     else:
-        ax.imshow(
-            table.T, origin="lower", aspect="auto", **({"cmap": shades(BLUE)} | options)
-        )
+        look = {"cmap": shades(BLUE)} | options
+        ax.imshow(table.T, origin="lower", aspect="auto", **look)
     return ax
 
 
-# %% ../../nbs/joint/refinement.ipynb #c073
 def plot_history(
     history: Sequence,  # dicts with `epoch` and `loss`, or `sweep` and `objective`
     ax=None,  # axes to draw on; new ones when None
@@ -1520,10 +291,8 @@ def plot_history(
         raise ValueError(
             "history is empty; pass a list as history= to descend or refine first."
         )
-    ax, (x, y) = (
-        canvas(ax),
-        ("epoch", "loss") if "loss" in history[0] else ("sweep", "objective"),
-    )
+    x, y = ("epoch", "loss") if "loss" in history[0] else ("sweep", "objective")
+    ax = canvas(ax)
     ax.plot([h[x] for h in history], [h[y] for h in history], **options)
     ax.set(xlabel=x, ylabel=y, yscale="log")
     return ax

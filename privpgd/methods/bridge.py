@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..core.records import Measurement, estimate_total
-from ..transport.projection import merge
+from ..transport.consistency import merge
 
 
 # %% ../../nbs/methods/bridge.ipynb #c015

@@ -21,7 +21,7 @@ from privpgd.core.checks import (
     whole_number,
 )
 
-from ..transport.projection import merge
+from ..transport.consistency import merge
 
 # %% auto #0
 __all__ = ["Layout", "Population", "Brood", "Search", "genetic_search", "GSD"]

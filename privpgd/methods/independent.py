@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import check_seed, whole_number
-from ..transport.projection import consensus_margins, quantize
+from ..transport.consistency import consensus_margins
+from ..transport.marginal_tables import quantize
 
 
 # %% ../../nbs/methods/independent.ipynb #c012

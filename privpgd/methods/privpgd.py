@@ -30,21 +30,16 @@ from privpgd.constrain.agreement import (
     find_inconsistent,
     public_tables,
 )
-from privpgd.constrain.constraints import (
-    Requirements,
-    anneal_rows,
-    draw_given,
-    finalize,
-    impose,
-    place_rows,
-    reweight_tables,
-)
 
-from ..constrain.penalties import Bound
+from ..constrain.bounds import Bound
+from ..constrain.imposing import impose, place_rows
+from ..constrain.public import draw_conditional, reweight_tables
+from ..constrain.requirements import Requirements, anneal_rows, finalize
 from ..core.checks import InputError, make_options, one_of, whole_number
 from ..core.records import Seeds, axes_of
-from ..joint.mixture import fit_mixture, mixture_tables
+from ..joint.mixture import fit_mixture
 from ..joint.refinement import refine
+from ..joint.shrinkage import mixture_tables
 from ..transport.embedding import Embedding
 from ..transport.particles import descend
 from ..transport.projection import project
@@ -228,7 +223,9 @@ def _mixture_start(
     requirements, seed = run.requirements, run.seeds.tables
     mixture = fit_mixture(facts, run.schema, seed=seed, verbose=run.options.verbose)
     if requirements.fixed:
-        codes = draw_given(mixture, requirements.public_codes, requirements.fixed, seed)
+        codes = draw_conditional(
+            mixture, requirements.public_codes, requirements.fixed, seed
+        )
     else:
         codes = mixture.draw(run.n_particles, seed=seed, independent=0.5)
     tables = mixture_tables(mixture, facts, run.schema)
@@ -269,7 +266,9 @@ def _tables_and_start(
     for a, name in enumerate(requirements.fixed):
         centres = embedding.centres[embedding.index((name,))[0]]
         start[:, embedding.slice((name,))] = centres[requirements.public_codes[:, a]]
-    public = public_tables(requirements) if inconsistent else requirements.public
+    public = (
+        public_tables(requirements) if inconsistent else requirements.public_marginals
+    )
     tables = impose(tables, run.schema, requirements.forbidden, public)
     if run.choices.refinement and requirements.penalties:
         codes = anneal_rows(
@@ -424,7 +423,7 @@ def _place_values(codes: np.ndarray, run: _Run) -> dict:  # column -> (m,) value
     if requirements.fixed:
         binned = [a.name for a in axes_of(schema) if a.binned]
         names = [name for name in requirements.fixed if name in binned]
-        known = schema.read_values(requirements.source, names)
+        known = schema.read_values(requirements.public_frame, names)
 
     def draw(cells, names, turn):
         return schema.draw_values(cells, names, rng)
@@ -477,7 +476,7 @@ def generate(
     )
     _warn_unmet(codes, particles if isinstance(start, str) else start, requirements)
     moved = run.choices.refinement is not None
-    if moved or requirements.groups or requirements.public:
+    if moved or requirements.groups or requirements.public_marginals:
         particles = run.embedding.embed(codes)
     return Generated(tables, particles, codes, history, _place_values(codes, run))
 

@@ -27,7 +27,7 @@ from tqdm.auto import tqdm
 from ..core.checks import check_seed, finite_number, whole_number
 from ..core.records import estimate_total
 from ..joint.mixture import Mixture
-from ..transport.projection import consensus_margins, merge
+from ..transport.consistency import consensus_margins, merge
 
 
 # %% ../../nbs/methods/rap.ipynb #c007

@@ -29,7 +29,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_ndtr, ndtr
 
 from ..core.figures import BLUE, canvas
-from ..table.schema import PrivacyWarning
+from ..table.columns import PrivacyWarning
 
 # %% auto #0
 __all__ = [

@@ -26,8 +26,9 @@ import numba
 import numpy as np
 
 from ..core.memory import memory_limit, size_words
+from ..table.pieces import piece_rows
 from ..table.schema import Schema
-from ..table.sources import fold, piece_rows
+from ..table.sources import fold
 
 
 # %% ../../nbs/private/counting.ipynb #c008

@@ -27,20 +27,12 @@ from privpgd.private.account import (
     discrete_gaussian,
     zcdp_rho,
 )
-from privpgd.table.schema import (
-    Boolean,
-    Categorical,
-    Column,
-    Datetime,
-    Numeric,
-    Schema,
-    SchemaError,
-    _instants,
-    _missing,
-    _numbers,
-    _open,
-    _pandas,
-)
+
+from ..table.columns import Boolean, Categorical, Column, SchemaError, is_missing
+from ..table.dates import Datetime, to_microseconds
+from ..table.dtypes import open_frame, to_pandas_series
+from ..table.numbers import Numeric, to_numbers
+from ..table.schema import Schema
 
 
 # %% ../../nbs/private/learn.ipynb #c008
@@ -284,7 +276,7 @@ def _check_kinds(table, kinds: Mapping) -> None:
 # %% ../../nbs/private/learn.ipynb #c035
 def _whole_numbers(name: str, kind: str, known: pd.Series) -> np.ndarray:
     "Whole numbers as floats that hold them exactly."
-    numbers = _numbers(name, known)
+    numbers = to_numbers(name, known)
     if (numbers != np.floor(numbers)).any():
         raise SchemaError(
             f"Column {name!r} is called {kind} but holds fractions: call it numeric, "
@@ -322,7 +314,7 @@ def _level_counts(name: str, kind: str, known: pd.Series) -> tuple[list, np.ndar
 def _read_column(name: str, kind: str, values: pd.Series) -> tuple[Any, int]:
     """Known values of a column (numbers, or levels with counts) and the number of
     missing ones."""
-    gone = _missing(values)
+    gone = is_missing(values)
     known, holes = values[~gone], int(gone.sum())
     if kind.startswith("categorical"):
         return _level_counts(name, kind, known), holes
@@ -332,8 +324,8 @@ def _read_column(name: str, kind: str, values: pd.Series) -> tuple[Any, int]:
     if not len(known):
         return np.zeros(0), holes
     if kind == "datetime":
-        return _instants(name, known) / 1e6, holes
-    return _whole_numbers(name, kind, known) if kind == "integer" else _numbers(
+        return to_microseconds(name, known) / 1e6, holes
+    return _whole_numbers(name, kind, known) if kind == "integer" else to_numbers(
         name, known
     ), holes
 
@@ -554,11 +546,11 @@ def _learn(
     "Learn bounds and levels with noise, charged to the ledger."
     account = _open_ledger(budget, ledger, neighbors, seed is not None)
     generator = _generator(seed, account, call=1)
-    table = _open(frame)
+    table = open_frame(frame)
     _check_kinds(table, kinds)
     _check_options(bins, beta, tail, missing, other, len(table))
     read = {
-        name: _read_column(name, kind, _pandas(table[name]))
+        name: _read_column(name, kind, to_pandas_series(table[name]))
         for name, kind in kinds.items()
         if not isinstance(kind, Column)
     }

@@ -33,7 +33,8 @@ from privpgd.private.learn import (
 )
 
 from ..core.records import Measurement
-from ..table.schema import PrivacyWarning, Schema
+from ..table.columns import PrivacyWarning
+from ..table.schema import Schema
 from .counting import _count, _shape, all_kway, normalize_workload
 
 # %% ../../nbs/private/measure.ipynb #c015a

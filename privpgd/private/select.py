@@ -61,7 +61,7 @@ from privpgd.private.counting import (
     count_codes,
     normalize_workload,
 )
-from privpgd.transport.projection import (
+from privpgd.transport.consistency import (
     consensus_margins,
     fit_margins,
     merge,
@@ -71,9 +71,10 @@ from privpgd.transport.projection import (
 
 from ..core.figures import BLUE, GREY, RUST, canvas
 from ..core.records import Measurement, estimate_total
-from ..joint.refinement import independent, refine
+from ..joint.refinement import refine
 from ..table.schema import Schema
 from ..transport.embedding import Embedding
+from ..transport.marginal_tables import independent
 from .learn import _check_noise, _generator, _open_ledger
 from .measure import _uncovered, _what, measure
 

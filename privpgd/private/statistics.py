@@ -25,7 +25,8 @@ from privpgd.private.account import (
     gaussian_sigma,
 )
 
-from ..constrain.penalties import ColumnMap, Statistic
+from ..constrain.frames import ColumnMap
+from ..constrain.statistics import Statistic
 from ..table.sources import fold
 from ..transport.embedding import Embedding
 from .learn import _check_rows, _generator, _open_ledger

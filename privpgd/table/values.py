@@ -59,5 +59,5 @@ def binned_values(
     date = column.axis.kind == "date"
     kind = "datetime64[us]" if date else "float64"
     out = np.full(len(series), "NaT" if date else np.nan, kind)
-    out[known] = column._numbers(series[known]).view(kind)
+    out[known] = column.to_numbers(series[known]).view(kind)
     return out
