@@ -494,7 +494,7 @@ def growth_plan(
 def machine() -> dict:  # the record
     "What the run ran on."
     # not above: every measured process would pay for its import
-    from privpgd.evaluation.experiments import versions
+    from privpgd.app.jobs import (versions)
 
     model = ""
     with contextlib.suppress(OSError, IndexError):

@@ -198,16 +198,16 @@ SCHEDULES = [
 @contextlib.contextmanager
 def use_quantiles(size: int):
     "Quantile tables of `size` entries in the histogram descent."
-    before = particles_module._bank_size
+    before = particles_module.bank_size
 
     def bank_size(n_tables, n_directions, limit=0):
         return 4 if n_tables < 100 else 1, size
 
-    particles_module._bank_size = bank_size
+    particles_module.bank_size = bank_size
     try:
         yield
     finally:
-        particles_module._bank_size = before
+        particles_module.bank_size = before
 
 
 def time_schedule(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 if TYPE_CHECKING:
-    from .app.pipeline import synthesize
+    from .app.pipeline import select_and_measure, synthesize
     from .app.synthesizer import PrivPGD
     from .constrain.bounds import at_least, at_most, avoid, equal, match
     from .constrain.penalties import Penalty
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from .evaluation.metrics import evaluate
     from .joint.refinement import refine
     from .methods.privpgd import generate
-    from .private.account import Budget, Ledger
+    from .private.account import Budget
     from .private.counting import count
+    from .private.ledger import Ledger
     from .private.measure import measure
-    from .private.select import select_and_measure
     from .private.statistics import measure_statistic
     from .table.columns import Boolean, Categorical, Ordinal, PrivacyWarning
     from .table.dates import Datetime
@@ -43,7 +43,7 @@ _HOME = {
     "Boolean": "table.columns",
     "Datetime": "table.dates",
     "Budget": "private.account",
-    "Ledger": "private.account",
+    "Ledger": "private.ledger",
     "count": "private.counting",
     "measure": "private.measure",
     "project": "transport.projection",
@@ -63,7 +63,7 @@ _HOME = {
     "at_least": "constrain.bounds",
     "at_most": "constrain.bounds",
     "measure_statistic": "private.statistics",
-    "select_and_measure": "private.select",
+    "select_and_measure": "app.pipeline",
     "PrivacyWarning": "table.columns",
 }
 __all__ = ["__version__", *_HOME]

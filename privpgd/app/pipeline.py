@@ -8,10 +8,10 @@ __all__ = [
     "BASELINES",
     "default_workload",
     "private_part",
+    "select_and_measure",
     "Job",
     "Outcome",
     "open_account",
-    "default_guide",
     "run_pipeline",
     "check_schema",
     "synthesize",
@@ -21,31 +21,27 @@ __all__ = [
 # %% ../../nbs/app/pipeline.ipynb #c585df9
 import contextlib
 import functools
-import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from privpgd.private.select import (
-    SELECTORS,
-    RefineGenerator,
-    Selection,
-    select_and_measure,
-)
-
 from ..constrain.requirements import Requirements
 from ..core.checks import InputError, whole_number
 from ..core.protocols import Generator
 from ..methods.privpgd import PRESETS
+from ..methods.refiner import rounds_generator, selection_generator
 from ..methods.registry import GENERATORS, make_generator
-from ..private.account import Budget, Ledger
+from ..private.account import Budget
 from ..private.counting import normalize_workload
+from ..private.ledger import Ledger
 from ..private.measure import with_oneways
+from ..private.oracle import Selection, check_generator
+from ..private.select import SELECTORS, run_selector
 from ..table.schema import Schema
 
 
@@ -84,6 +80,34 @@ def private_part(
             "select others",
         )
     return shares
+
+
+# %% ../../nbs/app/pipeline.ipynb #n47795
+def select_and_measure(
+    frame: Any,  # the private rows: anything that `count` takes
+    schema: Schema,  # the public facts
+    # "mst", "aim", "mwem", a selector, or what `measure` takes: k, a list of cliques,
+    # a dict of weights
+    select: Any,
+    budget: Budget | None,  # what may be spent; None: all that the ledger has left
+    *,
+    # for "aim" and "mwem": makes data from measurements; None: a warm refiner
+    generator: Any = None,
+    # for the selectors: clique -> table that is known already, and is not measured
+    # again
+    public: Mapping = {},
+    # seed, neighbors, ledger and verbose; workload for "aim" and "mwem"; further
+    # options of the selector, such as rounds
+    **options,
+) -> Selection:
+    "Choose marginals and measure them, all charged to one ledger."
+    if generator is not None:
+        check_generator(generator, schema)
+    if generator is None or (isinstance(select, str) and select == "mst"):
+        generator = selection_generator(select, options.get("seed"))
+    return run_selector(
+        frame, schema, select, budget, generator=generator, public=public, **options
+    )
 
 
 # %% ../../nbs/app/pipeline.ipynb #cb8bcab
@@ -148,22 +172,6 @@ def _check_generator(job: Job) -> None:
             ) from None
 
 
-# what the pipeline itself gives to a selector
-_GIVEN = set(
-    [
-        "frame",
-        "schema",
-        "budget",
-        "generator",
-        "public",
-        "seed",
-        "neighbors",
-        "ledger",
-        "verbose",
-    ]
-)
-
-
 def _selector_options(job: Job) -> dict:
     "Options of the selector, checked by name, and the limits of the generator."
     given, named = job.select_options, isinstance(job.select, str)
@@ -176,7 +184,7 @@ def _selector_options(job: Job) -> dict:
         )
     known = set()
     if named and job.select in SELECTORS:
-        known = set(inspect.signature(SELECTORS[job.select]).parameters) - _GIVEN
+        known = {f.name for f in fields(SELECTORS[job.select])} - {"generator"}
     own: dict = getattr(job.generator, "selector_options", dict)()
     limits: dict = {name: value for name, value in own.items() if name in known}
     for name in given:
@@ -270,16 +278,6 @@ def _spending_told(recorder: _Recorder, ledger: Ledger) -> Iterator[None]:
 
 
 # %% ../../nbs/app/pipeline.ipynb #cc55744
-def default_guide(
-    seed: int | None,  # of the noise
-) -> RefineGenerator:
-    "What selectors ask between rounds, with random numbers apart from the noise."
-    if not isinstance(seed, (int, np.integer)):
-        return RefineGenerator(warm_start=True)
-    own = np.random.SeedSequence([161803, int(seed)]).generate_state(1)[0]
-    return RefineGenerator(warm_start=True, seed=own)
-
-
 def run_pipeline(
     frame: Any,  # the private rows: anything that `count` takes
     job: Job,  # what is asked for
@@ -290,7 +288,7 @@ def run_pipeline(
     options = _selector_options(job)
     account = open_account(job, ledger)
     _forget_fit(job.generator)
-    guide = job.generator if job.asked else default_guide(job.seed)
+    guide = job.generator if job.asked else rounds_generator(job.seed)
     recorder = _Recorder(guide, account)
     between = dict(warm_start=True) | getattr(guide, "between_rounds", {})
     with _spending_told(recorder, account):

@@ -22,8 +22,8 @@ from sklearn.exceptions import NotFittedError
 
 from ..core.checks import check_codes
 from ..core.records import Measurement
-from ..private.account import Ledger
-from ..private.select import Round
+from ..private.ledger import Ledger
+from ..private.oracle import Round
 from ..table.schema import Schema
 
 # %% ../../nbs/app/storage.ipynb #c080

@@ -42,7 +42,8 @@ from ..constrain.penalties import Penalty
 from ..constrain.requirements import Requirements
 from ..core.checks import one_of, whole_number
 from ..methods.privpgd import PRESETS, PrivPGDGenerator
-from ..private.account import Budget, Ledger
+from ..private.account import Budget
+from ..private.ledger import Ledger
 from ..private.select import SELECTORS
 from ..table.schema import Schema
 from ..table.sources import count_rows, kind_of, rows_known

@@ -142,7 +142,7 @@ def _gaussian_blur(
     return weights @ values / weights.sum(1)
 
 
-# %% ../../nbs/constrain/frames.ipynb #cf6bee9
+# %% ../../nbs/constrain/frames.ipynb #cd9765c
 def _line_memberships(
     z: torch.Tensor,  # (m, 1) coordinates
     k: int,  # number of levels
@@ -257,7 +257,7 @@ def _warn_of_split_bins(
         )
 
 
-# %% ../../nbs/constrain/frames.ipynb #cda2264
+# %% ../../nbs/constrain/frames.ipynb #c551a9e
 def _interval_codes(
     column_map: ColumnMap, name: str, interval: tuple
 ) -> np.ndarray:  # (k,) boolean

@@ -16,6 +16,7 @@ __all__ = [
 ]
 
 # %% ../../nbs/core/checks.ipynb #c2c971a
+import copy
 import dataclasses
 import warnings
 from collections.abc import Iterable, Mapping
@@ -23,16 +24,43 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+
 # %% ../../nbs/core/checks.ipynb #ca94079
-NOTHING: Any = object()  # no value is quoted
+class _Nothing:
+    "A mark that stays itself when it travels to another process."
+
+    def __reduce__(self) -> str:
+        return "NOTHING"
 
 
-@dataclasses.dataclass(frozen=True)
-class Advice:
-    "What to do about an error, for a Python user and for somebody at a terminal."
+NOTHING: Any = _Nothing()  # no value is quoted
 
-    python: str  # words for the library
+
+class Advice(str):
+    "Words for a Python user that also know the words for somebody at a terminal."
+
     shell: str  # words for the command line
+
+    def __new__(
+        cls,
+        python: str,  # words for the library; the text itself
+        shell: str,  # words for the command line
+    ) -> "Advice":
+        "A text with a second wording."
+        advice = super().__new__(cls, python)
+        advice.shell = shell
+        return advice
+
+    @property
+    def python(self) -> str:
+        "The words for the library, as plain text."
+        return str.__str__(self)
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.python, self.shell)
+
+
+_Error = TypeVar("_Error", bound="InputError")
 
 
 class InputError(ValueError):
@@ -48,7 +76,27 @@ class InputError(ValueError):
     ):
         self.problem, self.remedy = problem, remedy
         self.argument, self.value = argument, value
+        self.place = ""
         super().__init__(self.render())
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.problem, self.remedy), self.__dict__
+
+    def at(
+        self: _Error,
+        place: str,  # such as "file.csv: "
+    ) -> _Error:
+        "The same error with a place in front."
+        found = copy.copy(self)
+        found.place = f"{place}{self.place}"
+        return found
+
+    def as_advice(self) -> Advice:
+        "The sentence as a text that also has the words for a terminal."
+        return Advice(self.render(), self.render(shell=True))
 
     def render(
         self,
@@ -67,7 +115,8 @@ class InputError(ValueError):
         if isinstance(remedy, Advice):
             remedy = remedy.shell if shell else remedy.python
         sentence = " ".join(part for part in (subject, self.problem) if part)
-        return f"{sentence}: {remedy}." if remedy else f"{sentence}."
+        ending = f": {remedy}." if remedy else "." * (not sentence.endswith("."))
+        return f"{self.place}{sentence}{ending}"
 
 
 # %% ../../nbs/core/checks.ipynb #c0e5159

@@ -24,9 +24,6 @@ import numpy as np
 from ..transport.embedding import Embedding
 from ..transport.optimizers import penalty_curvature, penalty_gradient
 
-# %% ../../nbs/joint/costs.ipynb #c042
-#| exports
-
 # %% ../../nbs/joint/costs.ipynb #c039
 NO_FLOOR = -1e30  # a multiplier that may be negative
 

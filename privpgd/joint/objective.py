@@ -20,15 +20,6 @@ import numpy as np
 from ..core.records import axes_of
 from ..transport.marginal_tables import as_clique, check_tables, count_cells
 
-# %% ../../nbs/joint/objective.ipynb #c006
-#| exports
-
-# %% ../../nbs/joint/objective.ipynb #c009
-#| exports
-
-# %% ../../nbs/joint/objective.ipynb #c012
-#| exports
-
 
 # %% ../../nbs/joint/objective.ipynb #k000
 def weights_by_clique(

@@ -6,11 +6,13 @@
 __all__ = [
     "CELL_LIMIT",
     "all_kway",
+    "clique_shape",
     "normalize_workload",
     "Tally",
     "counting_bytes",
     "memory_problem",
     "count_codes",
+    "count_marginals",
     "count",
 ]
 
@@ -25,6 +27,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from ..core.checks import Advice, InputError, check_codes
 from ..core.memory import memory_limit, size_words
 from ..table.pieces import piece_rows
 from ..table.schema import Schema
@@ -37,14 +40,14 @@ def all_kway(
     k: int = 2,  # columns in each clique
 ) -> list[tuple[str, ...]]:  # cliques in schema order
     "Every set of `k` columns."
-    if (
-        isinstance(k, bool)
-        or not isinstance(k, (int, np.integer))
-        or not 1 <= k <= len(schema.names)
-    ):
-        raise ValueError(
-            f"k={k!r} is not a number of columns: give a whole number between 1 and "
-            f"{len(schema.names)}, the number of columns."
+    d = len(schema.names)
+    whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool)
+    if not whole or not 1 <= k <= d:
+        raise InputError(
+            "is not a number of columns",
+            f"give a whole number between 1 and {d}, the number of columns",
+            argument="k",
+            value=k,
         )
     return list(itertools.combinations(schema.names, int(k)))
 
@@ -53,74 +56,75 @@ def all_kway(
 CELL_LIMIT = 10_000_000
 
 
-def _as_clique(clique, schema: Schema) -> tuple[str, ...]:
-    "One checked clique, its columns in schema order."
-    if isinstance(clique, str) or not isinstance(clique, Iterable):
-        raise ValueError(
-            f"The clique {clique!r} is not a tuple of column names: write "
-            f"({clique!r},) for the marginal of a single column."
-        )
-    clique = tuple(clique)
-    if not clique:
-        raise ValueError(
-            "The workload holds an empty clique: name at least one column in each."
-        )
-    if unknown := [c for c in clique if c not in schema.names]:
-        raise ValueError(
-            f"The clique {clique!r} names the unknown column {unknown[0]!r}: the "
-            f"schema has {', '.join(map(str, schema.names))}."
-        )
-    if len(set(clique)) < len(clique):
-        raise ValueError(
-            f"The clique {clique!r} repeats a column: name each column once."
-        )
-    clique = tuple(sorted(clique, key=schema.names.index))
-    if (cells := math.prod(_shape(clique, schema))) > CELL_LIMIT:
-        raise ValueError(
-            f"The marginal of {clique!r} has {cells:,} cells, more than "
-            f"{CELL_LIMIT:,}: use fewer columns or fewer bins."
-        )
-    return clique
-
-
-def _shape(clique, schema: Schema) -> tuple[int, ...]:
+def clique_shape(
+    clique: Iterable[str],  # column names
+    schema: Schema,  # the public facts; only names and shape are read
+) -> tuple[int, ...]:
     "Levels of each column of a clique."
     return tuple(int(schema.shape[schema.names.index(c)]) for c in clique)
 
 
+def _as_clique(clique, schema: Schema) -> tuple[str, ...]:
+    "One checked clique, its columns in schema order."
+    if isinstance(clique, str) or not isinstance(clique, Iterable):
+        raise InputError(
+            f"The clique {clique!r} is not a tuple of column names",
+            f"write ({clique!r},) for the marginal of a single column",
+        )
+    clique = tuple(clique)
+    if not clique:
+        raise InputError(
+            "The workload holds an empty clique", "name at least one column in each"
+        )
+    if unknown := [c for c in clique if c not in schema.names]:
+        raise InputError(
+            f"The clique {clique!r} names the unknown column {unknown[0]!r}",
+            f"the schema has {', '.join(map(str, schema.names))}",
+        )
+    if len(set(clique)) < len(clique):
+        raise InputError(
+            f"The clique {clique!r} repeats a column", "name each column once"
+        )
+    clique = tuple(sorted(clique, key=schema.names.index))
+    if (cells := math.prod(clique_shape(clique, schema))) > CELL_LIMIT:
+        raise InputError(
+            f"The marginal of {clique!r} has {cells:,} cells, more than {CELL_LIMIT:,}",
+            "use fewer columns or fewer bins",
+        )
+    return clique
+
+
 # %% ../../nbs/private/counting.ipynb #c014
 def normalize_workload(
-    workload: int
-    | Iterable
-    | Mapping,  # k for all k-way, a list of cliques, or a dict from clique to weight
+    # k for all k-way, a list of cliques, or a dict from clique to weight
+    workload: int | Iterable | Mapping,
     schema: Schema,  # the public facts
-) -> dict[
-    tuple[str, ...], float
-]:  # clique in schema order -> share of the budget; shares add up to 1
-    "Check a workload and write it as cliques with shares."
-    if isinstance(workload, str) or not isinstance(
-        workload, (int, np.integer, Iterable)
-    ):
-        raise ValueError(
-            f"The workload {workload!r} is not known: give a number k, a list of "
-            "cliques, or a dict from clique to weight."
+) -> dict[tuple[str, ...], float]:  # clique in schema order -> share; they sum to 1
+    "Check a workload and write it as cliques with shares of the budget."
+    number = isinstance(workload, (int, np.integer))
+    if isinstance(workload, str) or not (number or isinstance(workload, Iterable)):
+        raise InputError(
+            f"The workload {workload!r} is not known",
+            Advice(
+                "give a number k, a list of cliques, or a dict from clique to weight",
+                "give a number k, or marginals such as age:income,age:job",
+            ),
         )
     if not isinstance(workload, Iterable):
         workload = all_kway(schema, workload)
-    pairs = (
-        list(workload.items())
-        if isinstance(workload, Mapping)
-        else [(c, 1.0) for c in workload]
-    )
+    if isinstance(workload, Mapping):
+        pairs = list(workload.items())
+    else:
+        pairs = [(clique, 1.0) for clique in workload]
     if not pairs:
-        raise ValueError("The workload is empty: name at least one clique.")
+        raise InputError("The workload is empty", "name at least one clique")
     shares: dict[tuple[str, ...], float] = {}
     for clique, weight in pairs:
         clique = _as_clique(clique, schema)
         if clique in shares:
-            raise ValueError(
-                f"The workload repeats the clique {clique!r}: list it once, with a "
-                "larger weight if it matters more."
+            raise InputError(
+                f"The workload repeats the clique {clique!r}",
+                "list it once, with a larger weight if it matters more",
             )
         shares[clique] = _as_weight(clique, weight)
     whole = math.fsum(shares.values())
@@ -129,14 +133,11 @@ def normalize_workload(
 
 def _as_weight(clique, weight) -> float:
     "One checked weight."
-    if (
-        isinstance(weight, bool)
-        or not isinstance(weight, (int, float, np.number))
-        or not (math.isfinite(weight) and weight > 0)
-    ):
-        raise ValueError(
-            f"The weight {weight!r} of the clique {clique!r} is not a positive number: "
-            "leave the clique out to give it no budget."
+    number = isinstance(weight, (int, float, np.number))
+    if isinstance(weight, bool) or not number or not 0 < weight < math.inf:
+        raise InputError(
+            f"The weight {weight!r} of the clique {clique!r} is not a positive number",
+            "leave the clique out to give it no budget",
         )
     return float(weight)
 
@@ -170,36 +171,28 @@ def _count_pairs(codes, shape, left, right, offset, out):
 
 # %% ../../nbs/private/counting.ipynb #c022
 def _add_pairs(
-    codes: np.ndarray,
-    shape: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    offset: np.ndarray,
-    out: np.ndarray,
+    codes: np.ndarray,  # (n, d)
+    shape: np.ndarray,  # (d,) levels of each column
+    left: np.ndarray,  # (p,) first column of each pair
+    right: np.ndarray,  # (p,) second column of each pair
+    offset: np.ndarray,  # (p,) where the table of each pair begins in `out`
+    out: np.ndarray,  # all tables, one after the other
 ) -> None:
-    """Add the counts of pairs of columns to their places in `out`, by the kernel, on
-    all threads."""
-    codes, threads = (
-        np.ascontiguousarray(codes, np.int32),
-        min(numba.get_num_threads(), len(left)),
-    )
-    shares = [
-        slice(len(left) * t // threads, len(left) * (t + 1) // threads)
-        for t in range(threads)
-    ]
+    "Add the counts of pairs of columns to their places in `out`, on all threads."
+    codes = np.ascontiguousarray(codes, np.int32)
+    threads = min(numba.get_num_threads(), len(left))
+    ends = [len(left) * t // threads for t in range(threads + 1)]
+
+    def count_own(thread):
+        own = slice(ends[thread], ends[thread + 1])
+        return _count_pairs(codes, shape, left[own], right[own], offset[own], out)
+
     with ThreadPoolExecutor(threads) as pool:
-        bad = list(
-            pool.map(
-                lambda own: _count_pairs(
-                    codes, shape, left[own], right[own], offset[own], out
-                ),
-                shares,
-            )
-        )[0]
+        bad = list(pool.map(count_own, range(threads)))[0]
     if bad:
-        raise ValueError(
-            f"{bad} codes are outside their column's levels: make the codes with "
-            "schema.encode of the same schema."
+        raise InputError(
+            f"{bad} codes are outside their column's levels",
+            "make the codes with schema.encode of the same schema",
         )
 
 
@@ -207,14 +200,13 @@ def _add_pairs(
 def _bincount(codes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     "Counts of the full table of all columns of `codes`."
     if ((codes < 0) | (codes >= np.array(shape))).any():
-        raise ValueError(
-            "Some codes are outside their column's levels: make the codes with "
-            "schema.encode of the same schema."
+        raise InputError(
+            "Some codes are outside their column's levels",
+            "make the codes with schema.encode of the same schema",
         )
     cells = np.ravel_multi_index(tuple(codes.T), shape)
-    return (
-        np.bincount(cells, minlength=math.prod(shape)).astype(np.int64).reshape(shape)
-    )
+    counts = np.bincount(cells, minlength=math.prod(shape))
+    return counts.astype(np.int64).reshape(shape)
 
 
 # %% ../../nbs/private/counting.ipynb #c028
@@ -228,10 +220,8 @@ class Tally:
         cliques: list[tuple[str, ...]],  # what to count
     ):
         self.columns = {c: [names.index(name) for name in c] for c in cliques}
-        self.shape, sizes = (
-            np.array(shape, np.int64),
-            [math.prod(int(shape[j]) for j in js) for js in self.columns.values()],
-        )
+        self.shape = np.array(shape, np.int64)
+        sizes = [math.prod(int(shape[j]) for j in js) for js in self.columns.values()]
         self.start = dict(zip(self.columns, np.cumsum([0, *sizes]).tolist()))
         self.flat = np.zeros(sum(sizes), np.int64)
 
@@ -240,14 +230,8 @@ class Tally:
         pairs = [c for c in self.columns if len(c) == 2]
         if pairs:
             left, right = np.array([self.columns[c] for c in pairs], np.int64).T.copy()
-            _add_pairs(
-                codes,
-                self.shape,
-                left,
-                right,
-                np.array([self.start[c] for c in pairs], np.int64),
-                self.flat,
-            )
+            offset = np.array([self.start[c] for c in pairs], np.int64)
+            _add_pairs(codes, self.shape, left, right, offset, self.flat)
         for clique in self.columns.keys() - set(pairs):
             table = self[clique]
             table += _bincount(codes[:, self.columns[clique]], table.shape)
@@ -259,9 +243,8 @@ class Tally:
     def __getitem__(self, clique: tuple[str, ...]) -> np.ndarray:
         "The counts of one clique, in the shape of its table."
         shape = tuple(self.shape[self.columns[clique]].tolist())
-        return self.flat[
-            self.start[clique] : self.start[clique] + math.prod(shape)
-        ].reshape(shape)
+        start = self.start[clique]
+        return self.flat[start : start + math.prod(shape)].reshape(shape)
 
     @property
     def tables(self) -> dict[tuple[str, ...], np.ndarray]:
@@ -272,26 +255,23 @@ class Tally:
 # %% ../../nbs/private/counting.ipynb #c029b
 def counting_bytes(
     schema: Schema,  # the public facts
-    workload: int
-    | Iterable
-    | Mapping = 2,  # k, a list of cliques, or a dict from clique to weight
+    # k, a list of cliques, or a dict from clique to weight
+    workload: int | Iterable | Mapping = 2,
     noise: bool = False,  # with what `measure` takes to make the counts noisy
 ) -> int:  # bytes: all tables, and one piece
     "The memory that counting takes beyond the table itself, for any number of rows."
     cells = {
-        clique: math.prod(_shape(clique, schema))
+        clique: math.prod(clique_shape(clique, schema))
         for clique in normalize_workload(workload, schema)
     }
-    piece = piece_rows(len(schema.names)) * (
-        4 * len(schema.names) + 64
-    )  # codes, and a few numbers of eight bytes for one column
-    largest = max(
-        (n for clique, n in cells.items() if len(clique) != 2), default=0
-    )  # counted apart, then added
-    noisy = 4 * sum(cells.values()) + 100 * max(cells.values()) if noise else 0
-    return (
-        8 * (sum(cells.values()) + largest) + 1000 * len(cells) + piece + noisy
-    )  # a thousand bytes of names and places for each table
+    d, total = len(schema.names), sum(cells.values())
+    # codes, and a few numbers of eight bytes for one column
+    piece = piece_rows(d) * (4 * d + 64)
+    # cliques that are no pairs are counted apart, then added
+    largest = max((n for clique, n in cells.items() if len(clique) != 2), default=0)
+    noisy = 4 * total + 100 * max(cells.values()) if noise else 0
+    names = 1000 * len(cells)  # names and places of each table
+    return 8 * (total + largest) + names + piece + noisy
 
 
 # %% ../../nbs/private/counting.ipynb #c029d
@@ -310,71 +290,52 @@ def memory_problem(
     )
 
 
-def _check_fits(schema: Schema, shares: Mapping, noise: bool) -> None:
+def _check_counting_memory(schema: Schema, shares: Mapping, noise: bool) -> None:
     "Refuse tables that do not fit into memory, before a row is read."
-    if problem := memory_problem(
-        "Counting",
-        counting_bytes(schema, shares, noise),
-        memory_limit(),
-        "use fewer bins, merge levels, or name fewer marginals",
-    ):
-        raise ValueError(problem)
+    needed = counting_bytes(schema, shares, noise)
+    remedy = "use fewer bins, merge levels, or name fewer marginals"
+    if problem := memory_problem("Counting", needed, memory_limit(), remedy):
+        raise InputError(problem.removesuffix("."))
 
 
 # %% ../../nbs/private/counting.ipynb #c031
 def count_codes(
     codes: np.ndarray,  # (n, d) integer codes, as schema.encode makes them
     schema: Schema,  # the public facts; only names and shape are read
-    workload: int
-    | Iterable
-    | Mapping = 2,  # k, a list of cliques, or a dict from clique to weight
+    # k, a list of cliques, or a dict from clique to weight
+    workload: int | Iterable | Mapping = 2,
 ) -> dict[tuple[str, ...], np.ndarray]:  # clique -> int64 counts of shape (levels, ...)
     "Exact marginals of a table of codes. Not private: add noise before showing them."
-    codes = np.asarray(codes)
-    if (
-        codes.ndim != 2
-        or codes.shape[1] != len(schema.names)
-        or not np.issubdtype(codes.dtype, np.integer)
-    ):
-        raise ValueError(
-            f"The codes have shape {codes.shape} and dtype {codes.dtype}: give "
-            f"integers of shape (rows, {len(schema.names)})."
-        )
-    tally = Tally(
-        list(schema.names), schema.shape, list(normalize_workload(workload, schema))
-    )
+    names = list(schema.names)
+    codes = check_codes(codes, names, schema.shape)
+    tally = Tally(names, schema.shape, list(normalize_workload(workload, schema)))
     tally.add(codes)
     return tally.tables
 
 
-def _count(
-    frame: Any,
-    schema: Schema,
-    shares: Mapping,
-    verbose: bool,
-    noise: bool = False,
-    public_n: bool = True,
+def count_marginals(
+    frame: Any,  # a table of any sort
+    schema: Schema,  # the public facts
+    shares: Mapping,  # a normalized workload
+    verbose: bool = False,  # a progress bar
+    noise: bool = False,  # noise will be added: check that this fits, too
+    public_n: bool = True,  # messages may tell the number of rows
 ) -> tuple[dict[tuple[str, ...], np.ndarray], int]:
     "Exact marginals of a table of any sort, and its number of rows."
-    _check_fits(schema, shares, noise)
-    part = fold(
-        frame,
-        schema,
-        partial(Tally, schema.names, schema.shape, list(shares)),
-        verbose,
-        stacklevel=4,
-        public_n=public_n,
-    )
+    _check_counting_memory(schema, shares, noise)
+    tally = partial(Tally, schema.names, schema.shape, list(shares))
+    part = fold(frame, schema, tally, verbose, stacklevel=4, public_n=public_n)
     return part.result.tables, part.rows
 
 
 def count(
     frame: Any,  # a table of any sort: a frame, files, a query, a table on a cluster
     schema: Schema,  # the public facts
-    workload: int
-    | Iterable
-    | Mapping = 2,  # k, a list of cliques, or a dict from clique to weight
+    # k, a list of cliques, or a dict from clique to weight
+    workload: int | Iterable | Mapping = 2,
     verbose: bool = False,  # a progress bar
 ) -> dict[tuple[str, ...], np.ndarray]:  # clique -> int64 counts of shape (levels, ...)
     "Exact marginals of a table. Not private: add noise before showing them."
-    return _count(frame, schema, normalize_workload(workload, schema), verbose)[0]
+    return count_marginals(
+        frame, schema, normalize_workload(workload, schema), verbose
+    )[0]

@@ -26,11 +26,6 @@ from privpgd.core.checks import (
     one_of,
     whole_number,
 )
-from privpgd.transport.histograms import (
-    histogram_gradient,
-    histogram_gradient_torch,
-    quantile_table,
-)
 from privpgd.transport.optimizers import (
     PenaltyStep,
     SparseAdam,
@@ -44,9 +39,9 @@ from privpgd.transport.optimizers import (
 )
 
 from .embedding import Embedding
-from .gradients import Workspace, exact_gradient, sort_gradient
-from .marginal_tables import check_tables, independent, quantize
-from .wasserstein import directions
+from .gradients import Workspace
+from .marginal_tables import check_tables, independent
+from .targets import bank_size, exact_target, histogram_target
 
 
 # %% ../../nbs/transport/particles.ipynb #c010
@@ -80,100 +75,6 @@ def _first_particles(
             "start holds a value that is not finite; give particles in the unit cube."
         )
     return np.clip(np.ascontiguousarray(z), 0, 1)
-
-
-# %% ../../nbs/transport/particles.ipynb #c019
-def _exact_target(
-    table: np.ndarray,  # probabilities
-    points: np.ndarray,  # (cells, p) centres
-    m: int,  # number of particles
-    n_directions: int,  # slices a step
-    rng: np.random.Generator,
-    device=None,  # None: compiled for the CPU; else a torch device
-) -> Callable:  # (z, rng, work, rows) -> loss, (m, p) gradient
-    "The paper's target: m quantized points, fresh random directions, an exact sort."
-    counts = np.asarray(quantize(table, m, int(rng.integers(2**31)))).ravel()
-    dim = points.shape[1]
-    n = n_directions if dim > 1 else 1
-    points = points[counts > 0]
-    counts = counts[counts > 0]
-    if device is None:
-
-        def compiled(z, rng, work, rows=None):
-            theta = directions(n, dim, rng)
-            return exact_gradient(z, points, counts, theta, rows=rows, work=work)
-
-        return compiled
-    places = torch.as_tensor(points, device=device)
-    times = torch.as_tensor(counts, device=device)
-
-    def on_device(z, rng, work, rows=None):
-        target = places.repeat_interleave(times, 0)
-        return sort_gradient(z, target, directions(n, dim, rng))
-
-    return on_device
-
-
-# %% ../../nbs/transport/particles.ipynb #c023
-def _bank_size(
-    n_tables: int,
-    n_directions: int,  # slices a table and step
-    limit: int = 2**28,  # bytes of all banks together
-) -> tuple[int, int]:  # number of combs, 0 if none fits; quantiles of each direction
-    "How large the banks of directions may be."
-    size = 8192
-    return min(limit // (4 * size * n_tables * n_directions), 4), size
-
-
-def _make_bank(
-    n: int,  # directions of each comb
-    combs: int,  # number of combs
-    rng: np.random.Generator,
-) -> np.ndarray:  # (combs, n, 2)
-    "Sets of directions of the plane, each one spread evenly."
-    teeth = directions(n * combs, 2, rng, "even")
-    return teeth.reshape(n, combs, 2).swapaxes(0, 1).copy()
-
-
-# %% ../../nbs/transport/particles.ipynb #c025
-def _histogram_target(
-    table: np.ndarray,  # probabilities
-    places: Callable,  # () -> (cells, p) centres
-    n_directions: int,  # slices a step
-    combs: int,  # number of direction sets in the bank; 0: no bank
-    size: int,  # quantiles a direction
-    rng: np.random.Generator,
-    device=None,  # None: compiled for the CPU; else a torch device
-) -> Callable:  # (z, rng, work, rows) -> loss, (m, p) gradient
-    "The fast target: even directions, images from a quantile table, no sort."
-    dim = places().shape[1]
-    shares = table.ravel() / table.sum()
-    bank = None
-    if dim == 1:
-        bank = np.ones((1, 1, 1))
-    elif dim == 2 and combs:
-        bank = _make_bank(n_directions, combs, rng)
-    if bank is not None:
-        known: Any = quantile_table(places(), shares, bank.reshape(-1, dim), size)
-        known = known.reshape(*bank.shape[:2], size)
-        if device is not None:
-            known = torch.as_tensor(known, device=device)
-
-    def slices(rng):
-        if bank is not None:
-            comb = int(rng.integers(len(bank)))
-            return known[comb], bank[comb]
-        theta = directions(n_directions, dim, rng, "even")
-        return quantile_table(places(), shares, theta, size), theta
-
-    def gradient(z, rng, work, rows=None):
-        quantiles, theta = slices(rng)
-        seed = int(rng.integers(2**31))
-        if device is not None:
-            return histogram_gradient_torch(z, quantiles, theta, seed=seed)
-        return histogram_gradient(z, quantiles, theta, seed=seed, rows=rows, work=work)
-
-    return gradient
 
 
 # %% ../../nbs/transport/particles.ipynb #c029
@@ -269,15 +170,15 @@ def _make_targets(
 ) -> list[_Target]:
     "A target for each table."
     n = how.n_directions
-    combs, size = _bank_size(len(checked), n)
+    combs, size = bank_size(len(checked), n)
     out = []
     for clique, _, table in checked:
         if how.gradient == "exact":
             points = embedding.points(clique)
-            gradient = _exact_target(table, points, m, n, rng, device)
+            gradient = exact_target(table, points, m, n, rng, device)
         else:
             places = partial(embedding.points, clique)
-            gradient = _histogram_target(table, places, n, combs, size, rng, device)
+            gradient = histogram_target(table, places, n, combs, size, rng, device)
         out.append(_Target(gradient, embedding.slice(clique)))
     return out
 
