@@ -4,7 +4,6 @@
 
 # %% auto #0
 __all__ = [
-    "IDENTIFIER_NAME",
     "expected_l1",
     "noise_ratio",
     "Expected",
@@ -19,9 +18,8 @@ __all__ = [
     "warnings_of",
 ]
 
-# %% ../../nbs/app/advice.ipynb #ccd4940
+# %% ../../nbs/app/advice.ipynb #c14ad60
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +30,7 @@ from ..core.checks import Advice
 from ..core.records import axes_of, estimate_total
 from ..private.ledger import entry_notes
 from ..private.measure import UNNOISED
+from ..table.draft import names_key
 
 
 # %% ../../nbs/app/advice.ipynb #c006
@@ -103,12 +102,6 @@ def affordable_pairs(
 
 
 # %% ../../nbs/app/advice.ipynb #c037
-IDENTIFIER_NAME = re.compile(
-    r"(^|[_\s.-])(id|ids|uuid|guid|ssn|email|phone|passport|iban)($|[_\s.-])"
-    r"|[a-z]I[dD]$"
-)
-
-
 def identifier_columns(
     schema: Any,  # the public facts
     n: float,  # number of rows
@@ -120,11 +113,11 @@ def identifier_columns(
         levels = len(axis.levels or ())
         if levels > 20 and levels >= n / 2:
             found[name] = f"{levels:,} levels for {n:,.0f} rows"
-        elif IDENTIFIER_NAME.search(name) or IDENTIFIER_NAME.search(name.lower()):
+        elif names_key(name):
             found[name] = "its name says so"
-        elif axis.kind == "number" and axis.whole and n > 100:
+        elif axis.kind == "number" and axis.whole and axis.edges is not None:
             values = axis.edges[-1] - axis.edges[0]
-            if 0.9 * n <= values <= 1.1 * n:
+            if n > 100 and 0.9 * n <= values <= 1.1 * n:
                 found[name] = "its range is as long as the table"
     return found
 

@@ -18,7 +18,7 @@ __all__ = [
     "curve",
 ]
 
-# %% ../../nbs/app/charts.ipynb #c3c013c
+# %% ../../nbs/app/charts.ipynb #c9c929a
 import html
 import io
 import re
@@ -229,8 +229,8 @@ class Chart:
     ) -> None:
         "Write words at a place of the drawing."
         place = (x / self.width, y / self.height)
-        options = dict(ha=align, va="baseline", rotation_mode="anchor")
-        label = self.figure.text(*place, "x", rotation=90 * turned, **options)
+        label = self.figure.text(*place, "x", ha=align, va="baseline")
+        label.set(rotation=90 * turned, rotation_mode="anchor")
         self.name(label, words)
 
     def svg(
@@ -247,7 +247,7 @@ class Chart:
         )
 
 
-# %% ../../nbs/app/charts.ipynb #c7e2fe0
+# %% ../../nbs/app/charts.ipynb #c10e947
 def _figure_svg(figure: Any) -> ElementTree.Element:
     "The figure as SVG, with text as text, and without a date."
     import matplotlib
@@ -338,23 +338,26 @@ def _label_bars(chart: Chart, labels: Sequence, width: float, ends: Any) -> None
     chart.write(width, 4, _short_label(last, 18), "right")
 
 
-def _draw_bars(chart: Chart, axes: Any, shares: Any, names: Sequence, wide: float):
-    "Bars at 0, 1, ... with their shares under the mouse."
-    light = dict(alpha=0.45) if list(names) == ["missing: "] else {}
-    bars = axes.bar(range(len(shares)), shares, wide, color=RUST, lw=0, **light)
-    for bar, name, share in zip(bars, names, shares):
-        chart.name(bar, f"{name}{share:.1%}", "synth gone" if light else "synth")
-
-
-def _draw_outline(chart: Chart, axes: Any, shares: Any, wide: float) -> None:
-    "The line of the real table: over each bar, or through if the bars touch."
-    edges = [np.array([i - wide / 2, i + wide / 2]) for i in range(len(shares))]
-    levels = [[share] * 2 for share in shares]
-    if wide >= 1:
-        edges, levels = [np.concatenate(edges)], [np.repeat(shares, 2)]
-    for x, y in zip(edges, levels):
-        (line,) = axes.plot(x, y, color=COLOURS["light"]["ink"], lw=1.2, clip_on=False)
-        chart.name(line, kind="real")
+def _draw_columns(
+    chart: Chart, axes: Any, shares: list, titles: Sequence, wide: float, line: float
+) -> None:
+    "Bars of the synthetic table, and lines of the real one; widths in bars."
+    ink = COLOURS["light"]["ink"]
+    missing = list(titles) == ["missing: "]
+    places = np.arange(len(titles))
+    drawn = axes.bar(places, shares[0], wide, color=RUST, lw=0)
+    for bar, title, share in zip(drawn, titles, shares[0]):
+        bar.set_alpha(0.45 if missing else None)
+        chart.name(bar, f"{title}{share:.1%}", "synth gone" if missing else "synth")
+    for real in shares[1:]:
+        x = np.stack([places - line / 2, places + line / 2], 1)
+        y = np.repeat(real, 2).reshape(-1, 2)
+        if line == 1:  # bars that touch have one line in common
+            x, y = x.reshape(1, -1), y.reshape(1, -1)
+        for steps in zip(x, y):
+            (outline,) = axes.plot(*steps, color=ink, lw=1.2, clip_on=False)
+            chart.name(outline, kind="real")
+    axes.set_xlim(-0.5, len(titles) - 0.5)
 
 
 # %% ../../nbs/app/charts.ipynb #c012
@@ -376,21 +379,17 @@ def bars(
         top = max(top, *(float(x[-1]) for x in both))
     width = 214.0 if missing else 260.0
     chart = Chart(260, 108, right=260 - width, top=14, bottom=18)
-    places = [(chart.axes, main, width)]
-    if missing:
-        places.append((chart.add_axes(228, 18, 24, 76), [x[-1:] for x in both], 24.0))
-        chart.write(240, 4, "missing")
+    chart.axes.set_ylim(0, top)
     joined = len(main[0]) < len(known)  # joined bars have no name
-    names = [""] * len(main[0]) if joined else [f"{label}: " for label in known]
-    for (axes, shares, space), titles in zip(places, (names, ["missing: "])):
-        k = len(shares[0])
-        wide = min(0.92, 48 * k / space) if space > 24 else 1.0
-        _draw_bars(chart, axes, shares[0], titles, wide)
-        if real is not None:
-            apart = wide < 0.92 or space == 24
-            _draw_outline(chart, axes, shares[1], 1.12 * wide if apart else 1)
-        axes.set_xlim(-0.5, k - 0.5)
-        axes.set_ylim(0, top)
+    titles = [""] * len(main[0]) if joined else [f"{label}: " for label in known]
+    wide = min(0.92, 48 * len(titles) / width)
+    line = 1 if wide == 0.92 else 1.12 * wide
+    _draw_columns(chart, chart.axes, main, titles, wide, line)
+    if missing:
+        beside = chart.add_axes(228, 18, 24, 76)
+        beside.set_ylim(0, top)
+        _draw_columns(chart, beside, [x[-1:] for x in both], ["missing: "], 1, 1.12)
+        chart.write(240, 4, "missing")
     rule = dict(color=COLOURS["light"]["rule"], lw=1, clip_on=False, zorder=0)
     chart.axes.plot([0, 260 / width], [0, 0], transform=chart.axes.transAxes, **rule)
     _label_bars(chart, known, width, ends)
@@ -431,11 +430,11 @@ def _draw_cell(chart: Chart, i: int, j: int, share: float, words: str) -> None:
     "One pair: a filled cell, or an empty one if there is no value."
     from matplotlib.patches import Rectangle
 
+    cell = Rectangle((j + 0.04, i + 0.04), 0.92, 0.92)
     if np.isnan(share):
-        colours = dict(fill=False, edgecolor=COLOURS["light"]["rule"])
+        cell.set(fill=False, edgecolor=COLOURS["light"]["rule"])
     else:
-        colours = dict(facecolor=RUST, alpha=_strength(share), lw=0)
-    cell = Rectangle((j + 0.04, i + 0.04), 0.92, 0.92, **colours)
+        cell.set(facecolor=RUST, alpha=_strength(share), lw=0)
     chart.axes.add_patch(cell)
     chart.name(cell, words, "bare" if np.isnan(share) else "heat")
 

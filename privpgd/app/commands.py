@@ -8,12 +8,12 @@ __all__ = [
     "parse_select",
     "make_plan",
     "plan_command",
-    "open_ledger",
+    "command_ledger",
     "choose_rows",
     "columns_from_data",
     "finish_release",
     "synth_command",
-    "load_model",
+    "open_model",
     "sample_command",
     "describe_coverage",
     "report_command",
@@ -190,7 +190,7 @@ def _make_model(args: argparse.Namespace, schema: Schema) -> Any:
     return model
 
 
-def open_ledger(
+def command_ledger(
     args: argparse.Namespace,
     neighbors: str = "replace",
     adaptive: bool = False,  # what is measured depends on earlier measurements
@@ -285,7 +285,7 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     from privpgd.app.synthesizer import fit_model
 
     console.step("counting, adding noise, fitting")
-    console.ledger = open_ledger(args, args.neighbors, args.select == "aim")
+    console.ledger = command_ledger(args, args.neighbors, args.select == "aim")
     fit_model(model, table, schema, console.ledger, planned=True)
     console.step("writing")
     rows, why = choose_rows(args.rows, n, args.particles)
@@ -301,7 +301,7 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
 
 
 # %% ../../nbs/app/commands.ipynb #c28402b
-def load_model(
+def open_model(
     path: Any,  # what `synth --save` wrote
 ) -> Any:
     "A saved model."
@@ -319,7 +319,7 @@ def sample_command(args: argparse.Namespace, console: Console) -> None:
     check_output(args.output, table=True)
     check_apart({"-o": args.output}, {"the model": args.model})
     _check_rows(args.rows)
-    model = load_model(args.model)
+    model = open_model(args.model)
     n = model.measurements_[0].total
     rows, why = choose_rows(args.rows, n, len(model.codes_))
     console.write(args.output, lambda p: write_sample(model, rows, p, args.seed))
@@ -381,7 +381,7 @@ def report_command(args: argparse.Namespace, console: Console) -> None:
     from privpgd.app.advice import warnings_of
     from privpgd.app.report import report_html
 
-    model = load_model(args.model)
+    model = open_model(args.model)
     real = _open_optional(args.real, model.schema_)
     test = _open_optional(args.test, model.schema_)
     title = {"title": args.title} if args.title else {}

@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .commands import PLAN_WORDS, finish_release, open_ledger
+from ..private.spending import open_ledger
+from .commands import PLAN_WORDS, finish_release
 from .console import Console, split_names
 from .tables import check_folder, write_table
 

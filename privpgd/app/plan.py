@@ -578,7 +578,7 @@ def plan(
     n = _check_rows(n)
     sizes = [int(k) for k in schema.shape]
     lines = _planned_lines(schema, n, budget, o.preset, o.select, o.neighbors)
-    needs = dict(n_particles=o.n_particles, n=n)
+    needs: dict[str, Any] = dict(n_particles=o.n_particles, n=n)
     needed = memory_needed(schema, preset=o.preset, select=o.select, **needs)
     seconds = _predict_seconds(
         sizes, lines, n or 0, o.n_particles, o.preset, o.select, o.epochs

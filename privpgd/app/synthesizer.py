@@ -40,7 +40,7 @@ from privpgd.app.pipeline import (
 from ..constrain.agreement import public_tables
 from ..constrain.penalties import Penalty
 from ..constrain.requirements import Requirements
-from ..core.checks import one_of, whole_number
+from ..core.checks import Advice, InputError, one_of, whole_number
 from ..methods.privpgd import PRESETS, PrivPGDGenerator
 from ..private.account import Budget
 from ..private.ledger import Ledger
@@ -66,16 +66,25 @@ def check_arguments(model: Any, schema: Any) -> Budget:
         raise ValueError("device='cuda' is not there: leave it at 'auto'.")
     whole_number("n_particles", model.n_particles, 1, "100000 is the paper's choice")
     if model.epochs is not None:
-        whole_number(
-            "epochs", model.epochs, 0, "leave it at None for the preset's choice"
+        remedy = Advice(
+            "leave it at None for the preset's choice",
+            "leave it out for the preset's choice",
         )
+        whole_number("epochs", model.epochs, 0, remedy)
     if model.seed is not None:
-        whole_number("seed", model.seed, 0, "leave it at None for a release")
+        remedy = Advice("leave it at None for a release", "leave it out for a release")
+        whole_number("seed", model.seed, 0, remedy)
     if isinstance(model.select, str) and model.select not in SELECTORS:
-        raise ValueError(
-            f"select={model.select!r} is not known: use None, "
-            f"{', '.join(map(repr, SELECTORS))}, a number k for all k-way marginals, a "
-            "list of cliques, or a dict from clique to weight."
+        names = ", ".join(map(repr, SELECTORS))
+        known = f"{names}, a number k for all k-way marginals"
+        raise InputError(
+            "is not known",
+            Advice(
+                f"use None, {known}, a list of cliques, or a dict from clique to weight",
+                f"use {known}, or marginals such as age:income,age:job",
+            ),
+            argument="select",
+            value=model.select,
         )
     return budget
 
@@ -372,7 +381,11 @@ def sample_chunks(
             "This PrivPGD is not fitted yet: call fit(frame, schema) first."
         )
     if n is not None:
-        whole_number("n", n, 1, "leave it at None for every particle once")
+        remedy = Advice(
+            "leave it at None for every particle once",
+            "leave it out for every particle once",
+        )
+        whole_number("n", n, 1, remedy)
     m, rng = (
         len(model.codes_),
         np.random.default_rng(

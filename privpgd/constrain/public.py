@@ -359,11 +359,11 @@ class PublicRows(NamedTuple):
 _MICROSECONDS = 86_400e6  # of a day
 
 
-def _plain_dates(raw: pd.Series) -> np.ndarray:  # (m,) datetime64[us]
+def _plain_dates(raw: Any) -> np.ndarray:  # (m,) datetime64[us]
     "Dates of any dtype, or ISO text, as numpy dates."
-    text = pd.api.types.infer_dtype(raw, skipna=True) == "string"
-    dates = pd.to_datetime(raw, format="ISO8601" if text else None)
-    return dates.to_numpy("datetime64[us]")
+    if getattr(raw.dtype, "kind", "O") == "M":
+        return raw.to_numpy("datetime64[us]")
+    return np.array(raw.tolist(), "datetime64[us]")
 
 
 def _bounds_of(axis: Axis) -> tuple:  # numbers, or dates
@@ -376,7 +376,12 @@ def _bounds_of(axis: Axis) -> tuple:  # numbers, or dates
     return ends[0], ends[1]
 
 
-def _check_bounds(axis: Axis, raw: pd.Series, values: np.ndarray, n: int) -> None:
+def _check_public_bounds(
+    axis: Axis,
+    raw: Any,  # (m,) known values as they were given, a series
+    values: np.ndarray,  # (m,) the same as numbers or dates
+    n: int,  # rows, those with missing values included
+) -> None:
     "Raise if known values of a public column lie outside its bounds."
     low, high = _bounds_of(axis)
     outside = (values < low) | (values > high)
@@ -395,14 +400,17 @@ def _check_bounds(axis: Axis, raw: pd.Series, values: np.ndarray, n: int) -> Non
     )
 
 
-def _binned_values(axis: Axis, raw: pd.Series) -> np.ndarray:  # (m,) numbers or dates
+def _binned_values(
+    axis: Axis,
+    raw: Any,  # (m,) values of a public column, a series
+) -> np.ndarray:  # (m,) numbers or dates
     "Public values of a column with bins, as decoding would give them."
-    if isinstance(raw.dtype, pd.CategoricalDtype):
+    if hasattr(raw, "cat"):
         raw = raw.astype(raw.cat.categories.dtype)
     known = ~raw.isna().to_numpy(bool)
     dates = axis.kind == "date"
     values = _plain_dates(raw[known]) if dates else raw[known].astype(float).to_numpy()
-    _check_bounds(axis, raw[known], values, len(raw))
+    _check_public_bounds(axis, raw[known], values, len(raw))
     if not dates and isinstance(raw.dtype, np.dtype) and raw.dtype.kind in "iuf":
         return raw.to_numpy()
     if not dates and axis.whole and known.all():

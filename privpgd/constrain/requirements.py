@@ -146,25 +146,25 @@ class Requirements:
         tables: dict,  # clique -> probability array
     ) -> dict:  # keyword arguments of `refine`
         "What the refinement must know of rules and public facts."
-        tied = [
+        tied_groups = [
             g
             for g in self.groups
             if len(g.columns) > 1 and not g.allowed_by_class.all()
         ]
-        together: list[tuple] = []
-        for g in tied:
+        tied: list[tuple] = []
+        for g in tied_groups:
             cells = np.argwhere(g.allowed_by_class.any(0))
             if not g.fixed:
-                together.append((g.free, cells))
+                tied.append((g.free, cells))
                 continue
             allowed = g.allowed_by_class[(slice(None), *cells.T)]
-            together.append((g.free, cells, g.row_class, allowed))
-        forbidden = {g.columns: ~g.allowed for g in self.groups if g not in tied}
+            tied.append((g.free, cells, g.row_class, allowed))
+        forbidden = {g.columns: ~g.allowed for g in self.groups if g not in tied_groups}
         return dict(
             embedding=self.column_map.embedding,
             forbidden=forbidden or None,
             fixed=self.fixed,
-            tied=together,
+            tied=tied,
             weights={c: _PUBLIC_WEIGHT for c in self.public_marginals if c in tables},
         )
 

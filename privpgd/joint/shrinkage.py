@@ -11,7 +11,7 @@ __all__ = [
     "mixture_tables",
 ]
 
-# %% ../../nbs/joint/shrinkage.ipynb #cdc6aee
+# %% ../../nbs/joint/shrinkage.ipynb #c0ea233
 import numpy as np
 from scipy.special import gammainc, gammaln
 

@@ -56,11 +56,9 @@ LEARNED_ELSEWHERE = "bounds or levels learned on another ledger"
 
 
 def _warn_privacy(problem: str, remedy: str | Advice) -> None:
-    "Warn of a privacy problem; the warning's `error` has words for a terminal."
-    error = InputError(problem, remedy)
-    warning = PrivacyWarning(str(error))
-    vars(warning)["error"] = error
-    warnings.warn(warning, stacklevel=4)
+    "Warn of a privacy problem, in words for Python and for a terminal."
+    sentence = InputError(problem, remedy).as_advice()
+    warnings.warn(sentence, PrivacyWarning, stacklevel=4)
 
 
 def uncovered_columns(

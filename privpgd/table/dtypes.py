@@ -179,12 +179,7 @@ class StorageWarning(UserWarning):
         problem: str,  # what does not go together
         remedy: str | Advice,  # what to do, or what happens
     ):
-        self._sentence = InputError(problem, remedy)
-        super().__init__(str(self._sentence))
-
-    def render(self, shell: bool = False) -> str:
-        "The sentence, for the library or for the command line."
-        return self._sentence.render(shell)
+        super().__init__(InputError(problem, remedy).as_advice())
 
 
 def value_kind(dtype: str | None) -> str:
