@@ -14,8 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..private.spending import open_ledger
-from .commands import PLAN_WORDS, finish_release
+from .commands import PLAN_WORDS, command_ledger, finish_release
 from .console import Console, split_names
 from .tables import check_folder, write_table
 
@@ -160,7 +159,7 @@ def demo_command(args: argparse.Namespace, console: Console) -> None:
     out = Path(args.output)
     check_folder(out, "-o")
     console.step("loading the RAND health insurance table")
-    console.ledger = open_ledger(args)
+    console.ledger = command_ledger(args)
     console.writing = str(out)
     out.mkdir(parents=True, exist_ok=True)
     console.writing = None

@@ -49,7 +49,7 @@ from ..core.files import write_text
 from ..core.records import axes_of, estimate_total
 from ..evaluation.marginals import pair_tables, total_variation
 from ..evaluation.metrics import as_codes, evaluate
-from ..private.ledger import Ledger, delta_share_words
+from ..private.ledger import Ledger, delta_share_words, entry_notes, ledger_lines
 from ..private.measure import UNNOISED
 from ..table.schema import decimals_words, level_words
 from .plan import PLAN_HEAD, plan_rows
@@ -66,7 +66,7 @@ def ledger_rows(
             noise.replace("discrete Gaussian noise, ", "Gaussian, "),
             f"{share:.1%}{delta_share_words(own, ledger.delta)}",
         )
-        for label, noise, times, share, own in ledgerledger_lines(ledger.entries)
+        for label, noise, times, share, own in ledger_lines(ledger.entries)
     ]
 
 
@@ -103,7 +103,7 @@ def ledger_text(
         line = f"{what:<{first}}  {noise:<{second}}  {share:>6}"
         too_long = len(what) + len(noise) + len(share) + 6 > width
         lines.append(fill(line) if too_long else f"  {line}")
-    for note, columns in entryentry_notes(ledger.entries).items():
+    for note, columns in entry_notes(ledger.entries).items():
         lines.append(fill(f"not covered: {note}: {', '.join(sorted(columns))}", "  ! "))
     if ledger.seeded:
         lines.append("  ! seeded: for experiments, not for release")

@@ -11,7 +11,6 @@ from dataclasses import InitVar, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import torch
 
 from ..core.checks import InputError
