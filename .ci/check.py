@@ -120,7 +120,7 @@ def wide(limit=88):
 
 def lint():
     "Format, lint and types, with the settings in pyproject.toml."
-    code = ("privpgd", "nbs", ".ci", "setup.py")
+    code = ("privpgd", "nbs", "benchmarks", ".ci", "setup.py")
     for command in (
         ("ruff", "format", "--check", "--quiet", *code),
         ("ruff", "check", "--output-format", "concise", *code),

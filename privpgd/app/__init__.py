@@ -1,0 +1,1 @@
+"""What a user touches: pipeline, synthesizer, plan, report, command line."""

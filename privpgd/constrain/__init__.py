@@ -1,0 +1,1 @@
+"""Penalties, statistics, bounds, rules and public facts."""

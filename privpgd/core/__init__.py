@@ -1,0 +1,1 @@
+"""What every folder shares: records, checks, errors, files, protocols, figures."""

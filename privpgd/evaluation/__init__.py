@@ -1,0 +1,1 @@
+"""Metrics, datasets and results."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -37,6 +38,7 @@ from privpgd.evaluation.queries import (
 
 from ..core.checks import InputError, make_options, one_of
 from ..core.memory import memory_limit
+from ..core.protocols import Metric
 from ..private.counting import Tally, counting_bytes, memory_problem
 from ..table.columns import Boolean, Categorical, ClipWarning
 from ..table.schema import Schema
@@ -350,6 +352,8 @@ class EvaluateOptions:
     max_rows: int | None = None  # train the downstream model on at most so many rows
     queries: int = 200  # the paper's J
     extras: bool = False  # also those in `EXTRAS`
+    # functions of (real, synth, schema) that return named numbers
+    metrics: Sequence[Metric] = ()
 
 
 def _check_request(schema: Schema, test: Any, target: str | None) -> None:
@@ -426,6 +430,8 @@ def evaluate(
     if chosen.extras:
         extras = _pair_extras(a.pairs, b.pairs) | _row_extras(held, shape, seed)
         errors |= {name: extras[name] for name in EXTRAS if name in extras}
+    for metric in chosen.metrics:
+        errors |= metric(real, synth, schema)
     out = pd.DataFrame({"metric": list(errors), "value": list(errors.values())})
     sampled = {n: (len(t.codes), t.rows) for n, t in held.items() if not t.whole}
     if sampled:

@@ -1,0 +1,1 @@
+"""Generators, each behind the same protocol."""

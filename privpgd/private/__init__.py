@@ -1,0 +1,1 @@
+"""All that sees rows or spends budget: noise, accounting, counting, selection."""

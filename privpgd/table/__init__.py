@@ -1,0 +1,1 @@
+"""What a table is: kinds of columns, the schema, reading and writing."""

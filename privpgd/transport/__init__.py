@@ -1,0 +1,1 @@
+"""The paper: embedding, Wasserstein distances, projection, particles."""
