@@ -32,14 +32,14 @@ import torch
 from speed_descents import paper_schedule, run_loss
 from speed_report import checks
 
-from privpgd.app.pipeline import (default_workload)
-from privpgd.methods.privpgd import (generate)
+from privpgd.app.pipeline import default_workload
 from privpgd.evaluation.datasets import load_dataset
 from privpgd.evaluation.metrics import evaluate
+from privpgd.methods.privpgd import generate
 from privpgd.private.account import Budget
 from privpgd.private.measure import measure
-from privpgd.table.numbers import (Numeric)
-from privpgd.table.schema import (Schema)
+from privpgd.table.numbers import Numeric
+from privpgd.table.schema import Schema
 from privpgd.transport.embedding import Embedding
 from privpgd.transport.gradients import Workspace, exact_gradient, sort_gradient
 from privpgd.transport.histograms import (
@@ -494,7 +494,7 @@ def growth_plan(
 def machine() -> dict:  # the record
     "What the run ran on."
     # not above: every measured process would pay for its import
-    from privpgd.app.jobs import (versions)
+    from privpgd.app.jobs import versions
 
     model = ""
     with contextlib.suppress(OSError, IndexError):

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 import privpgd.transport.particles as particles_module
-from privpgd.app.pipeline import (default_workload)
-from privpgd.app.synthesizer import (PrivPGD)
-from privpgd.methods.privpgd import (PRESETS)
+from privpgd.app.pipeline import default_workload
+from privpgd.app.synthesizer import PrivPGD
 from privpgd.evaluation.datasets import load_dataset
 from privpgd.evaluation.metrics import evaluate
-from privpgd.joint.mixture import (fit_mixture)
-from privpgd.joint.shrinkage import (mixture_tables)
+from privpgd.joint.mixture import fit_mixture
 from privpgd.joint.refinement import refine
+from privpgd.joint.shrinkage import mixture_tables
+from privpgd.methods.privpgd import PRESETS
 from privpgd.private.account import Budget
 from privpgd.private.measure import measure
 from privpgd.table.schema import Schema
