@@ -43,6 +43,7 @@ from ..private.measure import with_oneways
 from ..private.oracle import Selection, check_generator
 from ..private.select import SELECTORS, run_selector
 from ..table.schema import Schema
+from ..table.sources import preview
 
 
 # %% ../../nbs/app/pipeline.ipynb #ce354d2
@@ -307,7 +308,7 @@ def run_pipeline(
                 **options,
             )
         selection = recorder.selection
-        stored = job.schema.with_dtypes(frame)
+        stored = job.schema.with_dtypes(preview(frame, job.schema))
         codes = job.generator.fit(selection.measurements, stored)
     return Outcome(stored, codes, selection, account)
 

@@ -46,7 +46,7 @@ from ..private.account import Budget
 from ..private.ledger import Ledger
 from ..private.select import SELECTORS
 from ..table.schema import Schema
-from ..table.sources import count_rows, kind_of, rows_known
+from ..table.sources import count_rows, kind_of, preview, rows_known
 from ..table.writing import to_kind, write_rows
 from ..transport.embedding import Embedding
 from .plan import check_memory, plan
@@ -340,7 +340,7 @@ def fit_model(
     "Check everything, show the plan, spend the budget once, then post-process."
     budget = check_arguments(model, schema)
     _warn_lost_requirements(model)
-    job = _job_of(model, budget, schema, schema.with_dtypes(frame))
+    job = _job_of(model, budget, schema, schema.with_dtypes(preview(frame, schema)))
     sizes = dict(select=job.select, n_particles=model.n_particles)
     check_memory(schema, preset=model.preset, **sizes)  # before a row is read
     if model.verbose and not planned:

@@ -27,12 +27,12 @@ from .rules import RuleError, column_tuple, probe_values
 # %% auto #0
 __all__ = [
     "PublicMarginal",
-    "read_marginals",
+    "parse_marginals",
     "RowMover",
     "exact_counts",
     "PublicColumns",
     "PublicRows",
-    "read_public_columns",
+    "parse_public_columns",
     "draw_conditional",
     "tilt_to_bound",
     "reweight_tables",
@@ -201,7 +201,7 @@ def _forbidden_mass_error(
     )
 
 
-def read_marginals(
+def parse_marginals(
     marginals: Sequence[PublicMarginal],
     groups: Sequence[Group],  # of rules
     column_map: ColumnMap,
@@ -420,7 +420,7 @@ def _binned_values(
     return out
 
 
-def read_public_columns(
+def parse_public_columns(
     given: Sequence[PublicColumns],  # at most one
     column_map: ColumnMap,  # what is known of the columns
     encode: Any,  # (frame, names) -> (m, p) codes

@@ -22,8 +22,8 @@ from privpgd.constrain.public import (
     PublicColumns,
     PublicMarginal,
     exact_counts,
-    read_marginals,
-    read_public_columns,
+    parse_marginals,
+    parse_public_columns,
 )
 
 from ..core.checks import InputError
@@ -107,13 +107,13 @@ class Requirements:
             check_penalty(term, self.column_map)
         self.penalties: list[Any] = [p for p in terms if p.weight]
         given = _split_by_type(constraints)
-        public = read_public_columns(given[PublicColumns], self.column_map, encode)
+        public = parse_public_columns(given[PublicColumns], self.column_map, encode)
         self.fixed = public.names  # columns that are public row by row
         self.public_codes: Any = public.codes  # (m, p) their codes, or None
         self.public_frame = public.frame  # their values, a pandas table
         context = RuleContext(self.column_map, public.values)
         groups = checked_groups(given[Rule], context)
-        marginals = read_marginals(given[PublicMarginal], groups, self.column_map)
+        marginals = parse_marginals(given[PublicMarginal], groups, self.column_map)
         self.public_marginals = {c: table for c, (_, table) in marginals.items()}
         self.external = ExternalFacts(
             {c for c, (marginal, _) in marginals.items() if marginal.external},

@@ -423,7 +423,7 @@ def _place_values(codes: np.ndarray, run: _Run) -> dict:  # column -> (m,) value
     if requirements.fixed:
         binned = [a.name for a in axes_of(schema) if a.binned]
         names = [name for name in requirements.fixed if name in binned]
-        known = schema.read_values(requirements.public_frame, names)
+        known = schema.number_arrays(requirements.public_frame, names)
 
     def draw(cells, names, turn):
         return schema.draw_values(cells, names, rng)

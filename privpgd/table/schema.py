@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 
@@ -239,18 +238,6 @@ class ColumnList:
 
 
 # %% ../../nbs/table/schema.ipynb #c079
-def _with_columns(frame: Any, schema: Any) -> Any:
-    "A table in memory as it is; of files, queries and clusters a preview of columns."
-    try:
-        return nw.from_native(frame, eager_only=True).to_native()
-    except nw.exceptions.DuplicateError:
-        return frame  # refused when it is opened
-    except TypeError:
-        from privpgd.table.sources import preview
-
-        return preview(frame, schema)
-
-
 class Coder(ColumnList):
     "Columns that turn a table into codes and back."
 
@@ -290,11 +277,12 @@ class Coder(ColumnList):
 
     def with_dtypes(
         self,
-        # table of any sort whose way of storing to remember; no row is read
+        # a table in memory whose way of storing to remember, such as a preview of a
+        # source; no row is read
         frame: Any,
     ) -> "Schema":  # a copy of the schema; its decode gives dtypes like the table's
         "Remember how a table stores its columns; a declared dtype stays."
-        table = open_frame(_with_columns(frame, self), self.names, rows=False)
+        table = open_frame(frame, self.names, rows=False)
         stored = [
             remember_storage(c, stored_dtype(table[c.name])) for c in self.columns
         ]
@@ -428,7 +416,7 @@ class Schema(Coder):
             for a, name in enumerate(names)
         ]
 
-    def read_values(
+    def number_arrays(
         self,
         frame: Any,  # a public table in memory
         names: Sequence[str],  # numeric or date columns
