@@ -6,13 +6,24 @@ modules are formatted only after this second step. `make` installs this script a
 """
 
 import os
+import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 from nbdev.clean import nbdev_clean
 from nbdev.config import get_config
 from nbdev.doclinks import nbdev_export
+
+
+def wrap_docstring(path: Path, width: int = 88) -> None:
+    "Fold the first line of a module, which nbdev takes from the chapter's subtitle."
+    text = path.read_text(encoding="utf-8")
+    found = re.match(r'"""(.+)"""\n', text)
+    if found and len(found[0]) > width:
+        folded = textwrap.fill(found[1], width - 3)
+        path.write_text(f'"""{folded}\n"""\n{text[found.end() :]}', encoding="utf-8")
 
 
 def main() -> None:
@@ -22,6 +33,8 @@ def main() -> None:
     config = get_config()
     ruff = Path(sys.executable).with_name("ruff")
     lib = os.path.relpath(config.lib_path, config.config_path)
+    for module in Path(config.lib_path).rglob("*.py"):
+        wrap_docstring(module)
     for command in ("check", "--select", "I", "--fix", "-q"), ("format", "-q"):
         subprocess.run([ruff, *command, lib], check=True, cwd=config.config_path)
 

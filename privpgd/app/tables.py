@@ -256,7 +256,7 @@ _NULLABLE = {"int64": "Int64", "float64": "float64", "bool": "boolean"}
 def fix_dtypes(
     schema: Schema,
 ) -> Schema:
-    "The schema with a dtype for every number that may be missing; a declared one stays."
+    "The schema with a dtype for numbers that may be missing; a declared one stays."
 
     def fixed(column: Any) -> Any:
         dtype = _NULLABLE.get(column.natural_dtype)
