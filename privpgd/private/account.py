@@ -427,7 +427,7 @@ _ENTRY_KINDS: dict[str, type[Entry]] = {
 def entry_from_dict(
     facts: Mapping,  # what `to_dict` wrote
 ) -> Entry:
-    "The entry that `Entry.to_dict` wrote."
+    "The entry that a plain dict describes."
     facts = dict(facts)
     mechanism = one_of("mechanism", facts.pop("mechanism"), _ENTRY_KINDS)
     kind = _ENTRY_KINDS[mechanism]
