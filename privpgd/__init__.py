@@ -4,10 +4,14 @@ __version__ = "0.1.0"
 
 import os
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from .core.compiled import ensure_cache_folder
 
 # idle threads sleep instead of spinning; must be set before torch is loaded
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+ensure_cache_folder(Path(__file__).parent)  # before numba compiles anything
 
 if TYPE_CHECKING:
     from .app.pipeline import select_and_measure, synthesize
