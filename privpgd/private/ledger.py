@@ -35,6 +35,7 @@ __all__ = [
     "guess_rate",
     "Ledger",
     "check_budget",
+    "round_up",
     "delta_share_words",
     "entry_notes",
     "plot_ledger",
@@ -365,19 +366,33 @@ _GUESS_WORDS = {
 _SEEDED_WORDS = "seeded: for experiments, not for release"
 
 
+def round_up(
+    x: float,  # a number of at least 0
+    digits: int = 3,  # significant ones
+) -> float:
+    "The number, rounded to the next larger one with few digits: claims round up."
+    if x <= 0 or not math.isfinite(x):
+        return x
+    scale = 10.0 ** (digits - 1 - math.floor(math.log10(x)))
+    return math.ceil(x * scale * (1 - 1e-12)) / scale
+
+
 def _promise_text(ledger: Ledger) -> str:
     "The promise in plain words."
     if ledger.adaptive:
         epsilon, guess = _filter_promise(ledger)
     else:
         epsilon, guess = ledger.epsilon, guess_rate(ledger.entries)
-    times = f" = {math.exp(epsilon):.3g}" if epsilon < 700 else ""
+    epsilon = round_up(epsilon)
+    factor = f"e^{epsilon:g}"
+    times = f" ({factor} = {round_up(math.exp(epsilon)):g})" if epsilon < 700 else ""
+    right = min(math.ceil(1000 * guess - 1e-9) / 1000, 1.0)
     return (
-        f"When {_DIFFERENCE_WORDS[ledger.neighbors]}, no outcome becomes more than "
-        f"e^{epsilon:.3g}{times} times as likely, "
-        f"but for a probability of {ledger.delta:g}. Somebody who knows all other "
+        f"When {_DIFFERENCE_WORDS[ledger.neighbors]}, a set of outcomes that has "
+        f"probability p has at most {factor} p + {ledger.delta:g} afterwards{times}. "
+        "Somebody who knows all other "
         f"records and {_GUESS_WORDS[ledger.neighbors]} "
-        f"is right at most {guess:.1%} of the time; a coin is right half of the time."
+        f"is right at most {right:.1%} of the time; a coin is right half of the time."
     )
 
 
