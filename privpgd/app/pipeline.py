@@ -51,7 +51,7 @@ def default_workload(
     schema: Schema,
     preset: str = "default",
 ) -> Any:  # what `measure` takes as workload
-    "All pairs, with a share of the budget for single columns when the preset wants it."
+    "All pairs, and single columns with the preset's share of the budget."
     if len(schema.names) < 2:
         return 1
     share = PRESETS[preset].oneway_share
@@ -112,7 +112,7 @@ def select_and_measure(
 
 
 # %% ../../nbs/app/pipeline.ipynb #cb8bcab
-ADAPTIVE = ("aim", "mwem")  # selectors that ask a generator between their rounds
+ADAPTIVE = ("aim", "mwem")  # selectors that use a generator between their rounds
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Job:
     select: Any  # what `measure` takes, the name of a selector, or a Selector
     neighbors: str = "replace"  # "replace" (n is public) or "add-remove"
     seed: int | None = None  # of the noise; None for a release
-    asked: bool = False  # whether selectors ask the generator between their rounds
+    guides: bool = False  # whether a selector uses the generator between its rounds
     select_options: Mapping = field(default_factory=dict)  # of a selector by name
     public: Mapping = field(default_factory=dict)  # clique -> table, not measured
     verbose: bool = False  # progress bars
@@ -157,7 +157,7 @@ def _largest_tree(schema: Any) -> list[tuple]:
     ]
 
 
-def _check_generator(job: Job) -> None:
+def _check_job_generator(job: Job) -> None:
     "Ask the generator whether it can work."
     if not hasattr(job.generator, "check"):
         return
@@ -175,7 +175,8 @@ def _check_generator(job: Job) -> None:
 
 def _selector_options(job: Job) -> dict:
     "Options of the selector, checked by name, and the limits of the generator."
-    given, named = job.select_options, isinstance(job.select, str)
+    given = job.select_options
+    named = isinstance(job.select, str)
     if not isinstance(given, Mapping):
         raise InputError(
             "is not a dict",
@@ -221,8 +222,8 @@ def open_account(
 
 # %% ../../nbs/app/pipeline.ipynb #c31ec9f
 @contextlib.contextmanager
-def _attributes(thing: Any, **values: Any) -> Iterator[None]:
-    "Attributes that the object has, set for a while."
+def _set_attributes(thing: Any, **values: Any) -> Iterator[None]:
+    "Set those attributes that the object has, and restore them at the end."
     old = {name: getattr(thing, name) for name in values if hasattr(thing, name)}
     for name in old:
         setattr(thing, name, values[name])
@@ -243,7 +244,8 @@ class _Recorder:
     "A generator that remembers the measurements it was given last."
 
     def __init__(self, generator: Any, ledger: Ledger):
-        self.generator, self.selection = generator, Selection([], ledger)
+        self.generator = generator
+        self.selection = Selection([], ledger)
 
     def fit(self, measurements: list, schema: Any) -> np.ndarray:
         self.selection = Selection(measurements, self.selection.ledger)
@@ -254,7 +256,7 @@ class _Recorder:
 
 
 @contextlib.contextmanager
-def _spending_told(recorder: _Recorder, ledger: Ledger) -> Iterator[None]:
+def _spending_noted(recorder: _Recorder, ledger: Ledger) -> Iterator[None]:
     "An error after something was spent says so, and carries the measurements."
     before = ledger.entries
     try:
@@ -285,15 +287,15 @@ def run_pipeline(
     ledger: Ledger | None = None,  # account to charge; None opens one
 ) -> Outcome:
     "Check a job, measure, generate."
-    _check_generator(job)
+    _check_job_generator(job)
     options = _selector_options(job)
     account = open_account(job, ledger)
     _forget_fit(job.generator)
-    guide = job.generator if job.asked else rounds_generator(job.seed)
+    guide = job.generator if job.guides else rounds_generator(job.seed)
     recorder = _Recorder(guide, account)
     between = dict(warm_start=True) | getattr(guide, "between_rounds", {})
-    with _spending_told(recorder, account):
-        with _attributes(guide, **between):
+    with _spending_noted(recorder, account):
+        with _set_attributes(guide, **between):
             recorder.selection = select_and_measure(
                 frame,
                 job.schema,
@@ -328,8 +330,8 @@ def synthesize(
     schema: Schema,  # the public facts
     *,
     generator: Any = "privpgd",  # a name in `GENERATORS`, a class, or an object
-    # "mst", "aim", "mwem", a number k, a list of cliques, a dict of weights, a Selector;
-    # None: the generator's usual choice
+    # "mst", "aim", "mwem", a Selector, a number k, a list of cliques, a dict of
+    # weights; None: the generator's usual choice
     select: Any = None,
     epsilon: float | None = 2.5,  # the privacy promise
     delta: float = 1e-5,  # its failure probability
@@ -343,8 +345,8 @@ def synthesize(
     verbose: bool = False,  # progress bars
 ) -> tuple[pd.DataFrame, Ledger]:  # the synthetic table and the charged account
     "A private synthetic copy of a table, by any selector and any generator."
-    every = epsilon is None and ledger is not None
-    budget = None if every else Budget(epsilon=epsilon, delta=delta)
+    all_that_is_left = epsilon is None and ledger is not None
+    budget = None if all_that_is_left else Budget(epsilon=epsilon, delta=delta)
     check_schema(schema)
     if seed is not None:
         whole_number("seed", seed, 0, "leave it at None for a release")
@@ -358,9 +360,9 @@ def synthesize(
             whole_number("n_rows", rows, 1)
     if select is None:
         select = getattr(made, "select", None) or default_workload(schema)
-    asked = select in ADAPTIVE if isinstance(select, str) else False
+    guides = isinstance(select, str) and select in ADAPTIVE
     if by_name:
-        asked = asked and select in getattr(made, "guides", ())
+        guides = guides and select in getattr(made, "guides", ())
     job = Job(
         schema,
         budget,
@@ -368,7 +370,7 @@ def synthesize(
         select,
         neighbors,
         seed,
-        asked,
+        guides,
         {} if select_options is None else select_options,
         verbose=verbose,
     )
@@ -377,7 +379,7 @@ def synthesize(
 
 
 # %% ../../nbs/app/pipeline.ipynb #ce752ba
-def _run_method(
+def _run_benchmark_method(
     frame: Any,
     schema: Schema,
     epsilon: float,
@@ -413,7 +415,9 @@ def method(
             f"There is no selector named {select!r} in {name!r}",
             f"choose from all, {', '.join(SELECTORS)}",
         )
-    return functools.partial(_run_method, generator=generator, select=select or None)
+    return functools.partial(
+        _run_benchmark_method, generator=generator, select=select or None
+    )
 
 
 BASELINES: dict[str, Callable] = {

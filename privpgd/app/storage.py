@@ -9,8 +9,6 @@ __all__ = ["FORMAT", "save_model", "load_model"]
 import hashlib
 import io
 import json
-import os
-import uuid
 import zipfile
 import zlib
 from dataclasses import asdict
@@ -21,6 +19,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from ..core.checks import check_codes
+from ..core.files import write_atomically
 from ..core.records import Measurement
 from ..private.ledger import Ledger
 from ..private.oracle import Round
@@ -31,10 +30,14 @@ FORMAT = 1  # version of the file format
 
 
 def _digest(*parts: bytes) -> str:
+    "Checksum of the members of a file."
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
-def save_model(model: Any, path: Any) -> None:
+def save_model(
+    model: Any,  # a fitted PrivPGD
+    path: Any,  # where the file goes
+) -> None:
     "Write a fitted model to `path`: JSON and npz in a zip, with a digest."
     if not hasattr(model, "codes_"):
         raise NotFittedError(
@@ -68,22 +71,18 @@ def save_model(model: Any, path: Any) -> None:
         "arrays.npz": packed.getvalue(),
         "digest": _digest(text, packed.getvalue()).encode(),
     }
-    temporary = Path(
-        f"{path}.{uuid.uuid4().hex}.part"
-    )  # a name of its own: threads, and containers on one disk, share process ids
-    try:
-        with zipfile.ZipFile(temporary, "w") as archive:
+
+    def write(part: Path) -> None:
+        with zipfile.ZipFile(part, "w") as archive:
             for name, content in members.items():
                 archive.writestr(name, content)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+
+    write_atomically(path, write)
 
 
 # %% ../../nbs/app/storage.ipynb #c081
 def _read_arrays(path, packed: bytes) -> dict:
-    """The arrays of a saved model; numpy's own words, which speak of pickles, are not
-    passed on."""
+    "The arrays of a saved model; raise a sentence if they are not plain arrays."
     try:
         with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
             return dict(arrays)
@@ -118,11 +117,8 @@ def _read_members(path) -> tuple[dict, dict]:
                 "saved"
             )
         facts = json.loads(text)
-        if (
-            not isinstance(facts, dict)
-            or type(facts.get("format")) is not int
-            or facts["format"] < 1
-        ):
+        number = facts.get("format") if isinstance(facts, dict) else None
+        if type(number) is not int or number < 1:
             raise ValueError("no format")
     except (zipfile.BadZipFile, KeyError, EOFError, zlib.error, ValueError) as error:
         raise ValueError(
@@ -136,13 +132,11 @@ def _read_members(path) -> tuple[dict, dict]:
     return facts, _read_arrays(path, packed)
 
 
-def _rebuild(facts: dict, arrays: dict, cls: type) -> Any:
+def _rebuild_model(facts: dict, arrays: dict, cls: type) -> Any:
     "A fitted model from the members of its file."
     model = cls(**facts["settings"])
-    model.schema_, model.privacy_ = (
-        Schema.from_json(json.dumps(facts["schema"])),
-        Ledger.from_json(json.dumps(facts["privacy"])),
-    )
+    model.schema_ = Schema.from_json(json.dumps(facts["schema"]))
+    model.privacy_ = Ledger.from_json(json.dumps(facts["privacy"]))
     model.measurements_ = [
         Measurement(tuple(m["clique"]), arrays[f"counts{i}"], m["sigma"], m["total"])
         for i, m in enumerate(facts["measurements"])
@@ -150,16 +144,16 @@ def _rebuild(facts: dict, arrays: dict, cls: type) -> Any:
     model.tables_ = {
         tuple(clique): arrays[f"table{i}"] for i, clique in enumerate(facts["cliques"])
     }
-    model.settings_, model.placed_ = (
-        facts["settings"],
-        {name: arrays[f"placed{i}"] for i, name in enumerate(facts.get("placed", []))},
+    model.settings_ = facts["settings"]
+    model.placed_ = {
+        name: arrays[f"placed{i}"] for i, name in enumerate(facts.get("placed", []))
+    }
+    model.codes_ = check_codes(
+        arrays["codes"], model.schema_.names, model.schema_.shape
     )
-    model.codes_, model.particles_, model.history_, model.kind_ = (
-        check_codes(arrays["codes"], model.schema_.names, model.schema_.shape),
-        arrays["particles"],
-        facts["history"],
-        facts.get("kind", "pandas"),
-    )
+    model.particles_ = arrays["particles"]
+    model.history_ = facts["history"]
+    model.kind_ = facts.get("kind", "pandas")
     model.rounds_ = tuple(
         Round(**{**r, "clique": tuple(r["clique"])}) for r in facts.get("rounds", [])
     )
@@ -168,13 +162,13 @@ def _rebuild(facts: dict, arrays: dict, cls: type) -> Any:
 
 
 def load_model(
-    path: Any,
+    path: Any,  # a file that `save_model` wrote
     cls: type,  # PrivPGD, or a class that extends it
 ) -> Any:
     "A fitted model from the file that `save_model` wrote."
     facts, arrays = _read_members(path)
     try:
-        return _rebuild(facts, arrays, cls)
+        return _rebuild_model(facts, arrays, cls)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} is not a model that this version knows ({type(error).__name__}: "

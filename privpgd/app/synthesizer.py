@@ -55,15 +55,16 @@ from .storage import load_model, save_model
 
 # %% ../../nbs/app/synthesizer.ipynb #c928511
 def check_arguments(model: Any, schema: Any) -> Budget:
-    """Raise one clear sentence for the first wrong argument; otherwise return the
-    budget."""
+    "The budget of a model; raise one sentence for the first wrong argument."
     budget = Budget(epsilon=model.epsilon, delta=model.delta)
     check_schema(schema)
     one_of("preset", model.preset, PRESETS)
     one_of("neighbors", model.neighbors, ("replace", "add-remove"))
     one_of("device", model.device, ("auto", "cpu", "cuda"))
     if model.device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device='cuda' is not there: leave it at 'auto'.")
+        raise InputError(
+            "is not there", "leave it at 'auto'", argument="device", value="cuda"
+        )
     whole_number("n_particles", model.n_particles, 1, "100000 is the paper's choice")
     if model.epochs is not None:
         remedy = Advice(
@@ -80,7 +81,8 @@ def check_arguments(model: Any, schema: Any) -> Budget:
         raise InputError(
             "is not known",
             Advice(
-                f"use None, {known}, a list of cliques, or a dict from clique to weight",
+                f"use None, {known}, a list of cliques, or a dict from clique to "
+                "weight",
                 f"use {known}, or marginals such as age:income,age:job",
             ),
             argument="select",
@@ -99,22 +101,15 @@ def model_requirements(model: Any, schema: Schema) -> Requirements:
         Embedding(schema, line=model.preset == "paper"),
         lambda frame, names: schema.select(names).encode(frame),
     )
-    if (
-        requirements.fixed
-        and not requirements.external[1]
-        and model.neighbors != "replace"
-    ):
+    shows_n = requirements.fixed and not requirements.external.columns
+    if shows_n and model.neighbors != "replace":
         raise ValueError(
             "constraints holds PublicColumns, which show the number of rows, but "
             "neighbors='add-remove' keeps it private: use neighbors='replace'."
         )
-    if model.epochs == 0 and (
-        idle := [
-            p
-            for p in requirements.penalties
-            if isinstance(p, Penalty) and p.limit is None
-        ]
-    ):
+    penalties = [p for p in requirements.penalties if isinstance(p, Penalty)]
+    idle = [p for p in penalties if p.limit is None]
+    if model.epochs == 0 and idle:
         raise ValueError(
             f"epochs=0 leaves no descent to weigh {idle[0].label()}: leave epochs at "
             "None, or give the penalty a limit."
@@ -123,20 +118,24 @@ def model_requirements(model: Any, schema: Schema) -> Requirements:
 
 
 # %% ../../nbs/app/synthesizer.ipynb #c034
-class _Pages:
-    "Before and after a fit."
+class _PlanWriteReport:
+    "The plan before a fit; the file and the report after it."
 
+    # as `PrivPGD` has them
     epsilon: float
     delta: float
     preset: str
     select: Any
     n_particles: int
     epochs: int | None
-    neighbors: str  # as `PrivPGD` has them
+    neighbors: str
 
-    def plan(self, frame_or_n, schema: Schema | None = None):
-        """What `fit` would measure, and how well, from public facts and the number of
-        rows; nothing is spent."""
+    def plan(
+        self,
+        frame_or_n: Any,  # the private table, or its number of rows
+        schema: Schema | None = None,  # None: that of the last fit
+    ) -> Any:  # a Plan
+        "What `fit` would measure, and how well, from public facts; nothing is spent."
         schema = getattr(self, "schema_", None) if schema is None else schema
         if schema is None:
             raise ValueError(
@@ -161,27 +160,34 @@ class _Pages:
             neighbors=self.neighbors,
         )
 
-    def write(self, path, n: int | None = None, seed: int | None = None) -> int:
-        """Write what `sample` would give straight to a .parquet, .csv or .csv.gz file,
-        in chunks, all of it or nothing; returns the number of rows."""
+    def write(
+        self,
+        path: Any,  # a .parquet, .csv or .csv.gz file
+        n: int | None = None,  # rows; None gives every particle once
+        seed: int | None = None,  # None: the model's seed, or fresh randomness
+    ) -> int:  # number of rows
+        "Write what `sample` would give to a file in chunks, all of it or nothing."
         return write_rows(
             sample_chunks(cast("PrivPGD", self), n, seed),
             path,
             getattr(self, "schema_", None),
         )
 
-    def report(self, real=None, path="report.html", **options):
-        """Write a page about the fitted model: privacy spent, pictures, and errors when
-        the real table is given (then it is not for release)."""
+    def report(
+        self,
+        real: Any = None,  # the private table, for errors; then it is not for release
+        path: Any = "report.html",  # where the page goes
+        **options: Any,  # of `report`
+    ) -> Any:  # the path
+        "Write a page about the fitted model: privacy spent, pictures, errors."
         from privpgd.app.report import report
 
         return report(self, real, path, **options)
 
 
 # %% ../../nbs/app/synthesizer.ipynb #c035
-class PrivPGD(_Pages, BaseEstimator):
-    """A differentially private synthetic copy of a table, by optimal transport and
-    particle gradient descent."""
+class PrivPGD(_PlanWriteReport, BaseEstimator):
+    "A differentially private synthetic copy of a table."
 
     def __init__(
         self,
@@ -194,61 +200,73 @@ class PrivPGD(_Pages, BaseEstimator):
         select: Any = None,
         n_particles: int = 100_000,  # rows of the synthetic table
         epochs: int | None = None,  # passes over the marginals; None for the preset's
-        # soft wishes: Penalty, Bound, or pairs (function of the (m, D) particles,
+        # soft requirements: Penalty, Bound, or pairs (function of the (m, D) particles,
         # weight), added to the loss
         penalties: tuple = (),
-        constraints: tuple = (),  # hard ones: Rule, PublicMarginal, PublicColumns
+        # hard requirements: Rule, PublicMarginal, PublicColumns
+        constraints: tuple = (),
         # "replace" (n is public) or "add-remove" (n is private)
         neighbors: str = "replace",
         device: str = "auto",  # where the descent runs
-        seed: int
-        | None = None,  # None for a release; a number makes an experiment repeatable
+        # None for a release; a number makes an experiment repeatable
+        seed: int | None = None,
         verbose: bool = True,  # the plan, and progress bars
     ):
-        self.epsilon, self.delta, self.preset, self.select, self.n_particles = (
-            epsilon,
-            delta,
-            preset,
-            select,
-            n_particles,
-        )
-        self.epochs, self.penalties, self.constraints, self.neighbors = (
-            epochs,
-            penalties,
-            constraints,
-            neighbors,
-        )
-        self.device, self.seed, self.verbose = device, seed, verbose
+        self.epsilon = epsilon
+        self.delta = delta
+        self.preset = preset
+        self.select = select
+        self.n_particles = n_particles
+        self.epochs = epochs
+        self.penalties = penalties
+        self.constraints = constraints
+        self.neighbors = neighbors
+        self.device = device
+        self.seed = seed
+        self.verbose = verbose
 
-    def fit(self, frame, schema: Schema, ledger: Ledger | None = None) -> "PrivPGD":
-        """Measure `frame` once, charged to `ledger` (or a new one), then make particles
-        that have its noisy marginals."""
+    def fit(
+        self,
+        frame: Any,  # the private table: a frame, files, a query, a cluster's table
+        schema: Schema,  # the public facts
+        ledger: Ledger | None = None,  # account to charge; None opens one
+    ) -> "PrivPGD":
+        "Measure the table once, then make particles that have its noisy marginals."
         return fit_model(self, frame, schema, ledger)
 
-    def sample(self, n: int | None = None, seed: int | None = None) -> Any:
-        """All particles as rows, or `n` of them (with replacement only when there are
-        fewer than `n`), in the kind of frame that came in; pandas for files and
-        queries."""
+    def sample(
+        self,
+        # rows, drawn with replacement only if there are fewer particles; None gives
+        # every particle once
+        n: int | None = None,
+        seed: int | None = None,  # None: the model's seed, or fresh randomness
+    ) -> Any:  # a frame of the kind that was fitted; pandas for files and queries
+        "Rows of the synthetic table."
         return to_kind(
             sample_rows(self, n, seed),
             getattr(self, "kind_", "pandas"),
             getattr(self, "schema_", None),
         )
 
-    def save(self, path) -> None:
+    def save(
+        self,
+        path: Any,  # where the file goes
+    ) -> None:
         "Write the model to one file, atomically."
         save_model(self, path)
 
     @classmethod
-    def load(cls, path) -> "PrivPGD":
+    def load(
+        cls,
+        path: Any,  # a file that `save` wrote
+    ) -> "PrivPGD":
         "Read a model that `save` wrote."
         return load_model(path, cls)
 
 
 # %% ../../nbs/app/synthesizer.ipynb #c036a
 def _show_plan(model: Any, frame: Any, schema: Schema, workload: Any) -> None:
-    """Print what is going to be measured, from public facts; a private number of rows
-    is not looked at."""
+    "Print what is going to be measured; a private number of rows is not looked at."
     n = rows_known(frame) if model.neighbors == "replace" else None
     if n is not None and n < 2:
         return  # `measure` has a sentence for that
@@ -280,7 +298,7 @@ def _warn_lost_requirements(model: Any) -> None:
         )
 
 
-def _settings(model: Any) -> dict:
+def _saved_settings(model: Any) -> dict:
     "The arguments of a model that a file can hold."
     plain = model.select is None or isinstance(model.select, (str, int))
     left_out = {"penalties", "constraints"} | (set() if plain else {"select"})
@@ -355,17 +373,21 @@ def fit_model(
         if account.entries:
             model.privacy_ = account
     made = cast(PrivPGDGenerator, job.generator).generated_
-    model.schema_, model.measurements_ = outcome.schema, outcome.selection.measurements
-    model.rounds_, model.history_ = outcome.selection.rounds, made.history
-    model.tables_, model.particles_ = made.tables, made.particles
-    model.codes_, model.placed_ = made.codes, made.placed
-    model.settings_, model.wishes_ = _settings(model), _requirement_names(model)
+    model.schema_ = outcome.schema
+    model.measurements_ = outcome.selection.measurements
+    model.rounds_ = outcome.selection.rounds
+    model.history_ = made.history
+    model.tables_ = made.tables
+    model.particles_ = made.particles
+    model.codes_ = made.codes
+    model.placed_ = made.placed
+    model.settings_ = _saved_settings(model)
+    model.wishes_ = _requirement_names(model)
     return model
 
 
 # %% ../../nbs/app/synthesizer.ipynb #c039
-# sets the random numbers of sampling apart from those of the noise when the model has a
-# seed
+# makes the random numbers of sampling independent of those of the noise
 SAMPLING = 271828
 CHUNK = 2**17  # rows that are decoded at a time
 
@@ -386,19 +408,16 @@ def sample_chunks(
             "leave it out for every particle once",
         )
         whole_number("n", n, 1, remedy)
-    m, rng = (
-        len(model.codes_),
-        np.random.default_rng(
-            [SAMPLING, model.seed] if seed is None and model.seed is not None else seed
-        ),
-    )
-    order = (
-        np.arange(m)
-        if n is None
-        else rng.choice(m, n, replace=False)
-        if n <= m
-        else None
-    )
+    m = len(model.codes_)
+    entropy: Any = seed
+    if seed is None and model.seed is not None:
+        entropy = [SAMPLING, model.seed]
+    rng = np.random.default_rng(entropy)
+    order = None  # with replacement
+    if n is None:
+        order = np.arange(m)
+    elif n <= m:
+        order = rng.choice(m, n, replace=False)
 
     def chunk(size: int, start: int) -> pd.DataFrame:
         rows = rng.choice(m, size) if order is None else order[start : start + size]
@@ -412,7 +431,9 @@ def sample_chunks(
 
 
 def sample_rows(
-    model: PrivPGD, n: int | None = None, seed: int | None = None
+    model: PrivPGD,  # a fitted model
+    n: int | None = None,  # rows; None gives every particle once
+    seed: int | None = None,  # None: the model's seed, or fresh randomness
 ) -> pd.DataFrame:
     "Rows of the synthetic table in the original units, in memory."
     frames = list(sample_chunks(model, n, seed))

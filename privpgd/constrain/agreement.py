@@ -20,7 +20,8 @@ def _column_tables(
     requirements: Any,  # Requirements with public columns
 ) -> dict:  # clique -> probability table
     "Marginals of one and of two public columns."
-    codes, names = requirements.public_codes, requirements.fixed
+    codes = requirements.public_codes
+    names = requirements.fixed
     sizes = dict(zip(requirements.column_map.names, requirements.column_map.shape))
     tables = {}
     for a, first in enumerate(names):
@@ -53,7 +54,7 @@ def as_measurements(
     tables: dict,  # clique -> probability table
     measurements: list,  # what was measured of the same rows
 ) -> list:  # objects with clique, counts, sigma and total
-    """Public tables in the form of measurements, with the least noise of the others;
+    """Public tables in the form of measurements, with the least noise among those;
     `impose` makes them exact afterwards."""
     n = estimate_total(measurements)
     sigma = min(m.sigma for m in measurements)
@@ -90,8 +91,8 @@ def find_inconsistent(
     requirements: Any,  # Requirements
     alpha: float = 1e-6,  # probability of a false alarm, for each table
 ) -> set:  # of cliques
-    """The public tables that are about other people, because somebody said so or
-    because the measurements contradict them."""
+    """The public tables that are about other people: declared external, or contradicted
+    by the measurements."""
     public = public_tables(requirements)
     own = public_tables(requirements, own=True)
     total = estimate_total(measurements)

@@ -27,7 +27,7 @@ import numpy as np
 
 # %% ../../nbs/core/checks.ipynb #ca94079
 class _Nothing:
-    "A mark that stays itself when it travels to another process."
+    "Stands for no value; it is the same object after pickling."
 
     def __reduce__(self) -> str:
         return "NOTHING"
@@ -74,8 +74,10 @@ class InputError(ValueError):
         argument: str = "",  # name of the argument, as Python has it
         value: Any = NOTHING,  # what was given for it
     ):
-        self.problem, self.remedy = problem, remedy
-        self.argument, self.value = argument, value
+        self.problem = problem
+        self.remedy = remedy
+        self.argument = argument
+        self.value = value
         self.place = ""
         super().__init__(self.render())
 
@@ -192,7 +194,9 @@ def check_codes(
     shape: Iterable[int],  # d numbers of levels
 ) -> np.ndarray:  # (n, d)
     "The codes as an array; raise unless they are integers that fit the columns."
-    names, shape, codes = list(names), list(shape), np.asarray(codes)
+    names = list(names)
+    shape = list(shape)
+    codes = np.asarray(codes)
     whole = np.issubdtype(codes.dtype, np.integer)
     if codes.ndim != 2 or codes.shape[1] != len(names) or not whole:
         raise InputError(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 
 # %% ../../nbs/core/memory.ipynb #cbe182d
-def memory_limit() -> int | None:  # bytes; None where nobody says
-    "Memory of this machine, or of the container that we run in."
+def memory_limit() -> int | None:  # bytes; None if it is not known
+    "Memory of this machine, or of the container of this process."
     try:
         limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     except (AttributeError, ValueError, OSError):

@@ -6,7 +6,7 @@
 __all__ = ["Source", "Selector", "Generator", "Constraint", "Metric"]
 
 # %% ../../nbs/core/protocols.ipynb #c8e707e
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,7 +17,10 @@ import numpy as np
 class Source(Protocol):
     "A private table, read in pieces."
 
-    def pieces(self, schema: Any) -> Iterator[Any]:  # of frames
+    def pieces(
+        self,
+        schema: Any,  # the public facts; its `names` are the columns that are needed
+    ) -> Iterable[Any]:  # of frames in memory: pandas, polars or pyarrow
         "Frames with the columns of the schema, one after the other."
         ...
 
@@ -29,9 +32,9 @@ class Selector(Protocol):
 
     def select(
         self,
-        oracle: Any,  # answers with noise, and charges the ledger
+        oracle: Any,  # has prepare, choose and measure
         schema: Any,  # the public facts
-    ) -> list:  # of Measurement
+    ) -> Sequence:  # of Measurement
         "Measurements of the chosen marginals."
         ...
 
@@ -53,14 +56,35 @@ class Generator(Protocol):
 # %% ../../nbs/core/protocols.ipynb #c36caf9
 @runtime_checkable
 class Constraint(Protocol):
-    "Something that must hold for the rows, or a wish about them."
+    "A term of the loss, which can tell whether the rows satisfy it."
 
-    def check(self, schema: Any) -> None:
-        "Raise one sentence if no table can satisfy it."
+    weight: float  # a term of weight 0 is left out
+    flat_remedy: str  # advice if its gradient is zero everywhere
+
+    def __call__(
+        self,
+        frame: Any,  # a ParticleFrame: columns by name, differentiable
+    ) -> Any:  # scalar tensor, the weight included
+        "The weighted value."
         ...
 
-    def violations(self, codes: np.ndarray, schema: Any) -> str:
-        "What does not hold, in words; empty if all is well."
+    def label(self) -> str:
+        "How messages name it."
+        ...
+
+    def varies_over_codes(
+        self,
+        column_map: Any,  # a ColumnMap
+    ) -> bool:
+        "Whether tables of random codes differ in it; asked if its gradient is zero."
+        ...
+
+    def unmet(
+        self,
+        frame: Any,  # the final rows
+        before: Any,  # the particles before the descent
+    ) -> str:
+        "A sentence if the rows do not satisfy it, otherwise ''."
         ...
 
 
@@ -71,8 +95,8 @@ class Metric(Protocol):
 
     def __call__(
         self,
-        real: Any,  # table of real rows
-        synth: Any,  # table of synthetic rows
+        real: Any,  # the real table, as it was given to `evaluate`
+        synth: Any,  # the synthetic table: the same
         schema: Any,  # the public facts
     ) -> Mapping[str, float]:
         "Named numbers."

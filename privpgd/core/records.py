@@ -54,11 +54,8 @@ def axes_of(
 def _compact(counts: np.ndarray) -> np.ndarray:  # int32 or int64
     """The counts in four bytes each when they, and sums and differences of two of them,
     fit; otherwise in eight."""
-    return counts.astype(
-        np.int32
-        if counts.size and max(abs(int(counts.min())), abs(int(counts.max()))) < 2**30
-        else np.int64
-    )
+    largest = max(abs(int(counts.min())), abs(int(counts.max()))) if counts.size else 0
+    return counts.astype(np.int32 if counts.size and largest < 2**30 else np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +70,8 @@ class Measurement:
     total: int | None = None  # the number of rows if it is public, otherwise None
 
     def __post_init__(self):
-        clique, counts = tuple(self.clique), np.array(self.counts)
+        clique = tuple(self.clique)
+        counts = np.array(self.counts)
         if not np.issubdtype(counts.dtype, np.integer) or counts.ndim != len(clique):
             raise ValueError(
                 f"The counts of {clique!r} have shape {counts.shape} and dtype "
@@ -86,29 +84,21 @@ class Measurement:
             )
         counts = _compact(counts)
         counts.flags.writeable = False
-        for name, value in dict(
-            clique=clique,
-            counts=counts,
-            sigma=float(self.sigma),
-            total=None if self.total is None else int(self.total),
-        ).items():
+        total = None if self.total is None else int(self.total)
+        plain = dict(clique=clique, counts=counts, sigma=float(self.sigma), total=total)
+        for name, value in plain.items():
             object.__setattr__(self, name, value)
 
     def __eq__(self, other) -> bool:
-        return (
-            isinstance(other, Measurement)
-            and np.array_equal(self.counts, other.counts)
-            and (
-                (self.clique, self.sigma, self.total)
-                == (other.clique, other.sigma, other.total)
-            )
-        )
+        if not isinstance(other, Measurement):
+            return False
+        mine = (self.clique, self.sigma, self.total)
+        theirs = (other.clique, other.sigma, other.total)
+        return mine == theirs and np.array_equal(self.counts, other.counts)
 
     def __repr__(self) -> str:
-        shape, total = (
-            " x ".join(map(str, self.counts.shape)),
-            "private" if self.total is None else f"{self.total:,}",
-        )
+        shape = " x ".join(map(str, self.counts.shape))
+        total = "private" if self.total is None else f"{self.total:,}"
         return (
             f"Measurement({', '.join(map(str, self.clique))}: {shape} cells, noise "
             f"{self.sigma:.3g} rows a cell, total {total})"

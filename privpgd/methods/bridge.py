@@ -46,26 +46,24 @@ def load_mbi():
 
 
 # %% ../../nbs/methods/bridge.ipynb #c9240e7
-def mbi_domain(schema: Any):
-    "mbi's word for the names and the numbers of levels."
+def mbi_domain(
+    schema: Any,  # anything with `names` and `shape`
+) -> Any:  # a Domain
+    "Names and numbers of levels, for mbi."
     return load_mbi().Domain([*schema.names], [int(k) for k in schema.shape])
 
 
 # %% ../../nbs/methods/bridge.ipynb #c028
 def weighted_measurements(
-    measurements: Sequence, schema: Any
+    measurements: Sequence,  # objects with clique, counts, sigma and total
+    schema: Any,  # anything with `names` and `shape`
 ) -> tuple[list, float]:  # LinearMeasurements, one for each clique; number of rows
-    """Measurements as mbi's loss takes them: merged, sorted, none far more precise than
-    the others."""
-    mbi, total, merged = (
-        load_mbi(),
-        estimate_total(measurements),
-        merge(measurements, schema),
-    )
-    place, noise = (
-        {name: j for j, name in enumerate(schema.names)},
-        {c: s * total for c, (_, s) in merged.items()},
-    )
+    "Measurements for mbi's loss: merged and sorted, none far more precise than others."
+    mbi = load_mbi()
+    total = estimate_total(measurements)
+    merged = merge(measurements, schema)
+    place = {name: j for j, name in enumerate(schema.names)}
+    noise = {c: s * total for c, (_, s) in merged.items()}
     least = max(noise.values()) / 100
     cliques = sorted(merged, key=lambda c: [place[name] for name in c])
     return [
@@ -93,15 +91,15 @@ def from_mbi(
     schema: Any,  # anything with `names` and `shape`
     total: int | None = None,  # the number of rows if it is public
 ) -> list[Measurement]:
-    """mbi's measurements as ours: columns in schema order, counts rounded to whole
-    numbers."""
+    "mbi's measurements as ours: columns in schema order, counts rounded."
     load_mbi()  # says what to install when it is not there, also for an empty list
-    return [_from_mbi(m, schema, total) for m in linear_measurements]
+    return [_measurement_from_mbi(m, schema, total) for m in linear_measurements]
 
 
-def _from_mbi(m: Any, schema: Any, total: int | None) -> Measurement:
-    "One measurement."
-    mbi, size = load_mbi(), dict(zip(schema.names, (int(k) for k in schema.shape)))
+def _measurement_from_mbi(m: Any, schema: Any, total: int | None) -> Measurement:
+    "One measurement of mbi's as ours."
+    mbi = load_mbi()
+    size = dict(zip(schema.names, (int(k) for k in schema.shape)))
     if unknown := [name for name in m.clique if name not in size]:
         raise ValueError(
             f"The measurement of {m.clique!r} names the unknown column {unknown[0]!r}: "
@@ -115,10 +113,8 @@ def _from_mbi(m: Any, schema: Any, total: int | None) -> Measurement:
             f"The measurement of {m.clique!r} is a query {m.query!r} of the marginal, "
             "not the marginal: only whole marginals have a table of counts."
         )
-    values, shape = (
-        np.asarray(m.noisy_measurement, np.float64),
-        [size[name] for name in m.clique],
-    )
+    values = np.asarray(m.noisy_measurement, np.float64)
+    shape = [size[name] for name in m.clique]
     if values.size != math.prod(shape) or not np.isfinite(values).all():
         raise ValueError(
             f"The measurement of {m.clique!r} has {values.size} numbers: the schema "

@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from .rap import Relaxed, Targets, _check_options, block_softmax
+from .rap import Relaxed, Targets, _check_relaxed_options, block_softmax
 
 
 # %% ../../nbs/methods/gem.ipynb #c007
-class _Block(nn.Module):
+class _SkipBlock(nn.Module):
     "Linear, batch normalisation, ReLU; the input stays beside the output."
 
     def __init__(self, inputs: int, outputs: int):
@@ -29,7 +29,8 @@ class _Block(nn.Module):
             nn.Linear(inputs, outputs), nn.BatchNorm1d(outputs), nn.ReLU()
         )
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        "The new features, and the input."
         return torch.cat([self.step(x), x], 1)
 
 
@@ -44,7 +45,7 @@ def generator_network(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return nn.Sequential(
-            *[_Block(a, b) for a, b in zip(widths, layers)],
+            *[_SkipBlock(a, b) for a, b in zip(widths, layers)],
             nn.Linear(widths[-1], outputs),
         )
 
@@ -74,38 +75,37 @@ class GEM(Relaxed):
 
     def check(self, cliques, schema) -> None:
         "Raise one sentence if an option makes no sense."
-        _check_options(self, noise_dim=1, batch_size=2)
-        if not (
-            isinstance(self.layers, (tuple, list))
-            and all(isinstance(k, (int, np.integer)) and k > 0 for k in self.layers)
-        ):
+        _check_relaxed_options(self, noise_dim=1, batch_size=2)
+        listed = isinstance(self.layers, (tuple, list))
+        whole = (int, np.integer)
+        if not listed or not all(isinstance(k, whole) and k > 0 for k in self.layers):
             raise ValueError(
                 f"layers={self.layers!r} must hold positive whole numbers, such as "
                 "(128, 256)."
             )
 
-    def _key(self):
+    def _state_key(self):
         return tuple(self.layers), self.noise_dim, self.batch_size, self.start
 
-    def _noise(self):
-        return torch.randn(self.batch_size, self.noise_dim, generator=self.dice_).to(
-            self.device
-        )
+    def _draw_noise(self) -> torch.Tensor:  # (batch_size, noise_dim)
+        shape = (self.batch_size, self.noise_dim)
+        return torch.randn(*shape, generator=self.random_).to(self.device)
 
-    def _begin(self, targets: Targets, base, rng):
+    def _begin_fit(self, targets: Targets, base, rng):
         if self.state_ is None:
-            seeds = [int(s) for s in rng.integers(2**31, size=2)]
-            self.dice_ = torch.Generator().manual_seed(seeds[0])
-            self.state_ = (
-                generator_network(
-                    self.noise_dim, self.layers, targets.size, seeds[1]
-                ).to(self.device),
-                self._noise(),
+            noise_seed, weight_seed = (int(s) for s in rng.integers(2**31, size=2))
+            self.random_ = torch.Generator().manual_seed(noise_seed)
+            network = generator_network(
+                self.noise_dim, self.layers, targets.size, weight_seed
             )
+            self.state_ = network.to(self.device), self._draw_noise()
         network, noise = self.state_
         if self.start == "margins":
             with torch.no_grad():
                 network[-1].bias += torch.as_tensor(base, device=self.device)
-        return list(network.parameters()), lambda: block_softmax(
-            network(self._noise() if self.fresh_noise else noise), targets.shape
-        )
+
+        def soft_rows():
+            inputs = self._draw_noise() if self.fresh_noise else noise
+            return block_softmax(network(inputs), targets.shape)
+
+        return list(network.parameters()), soft_rows

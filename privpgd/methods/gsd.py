@@ -26,11 +26,11 @@ from privpgd.core.checks import (
 from ..transport.consistency import merge
 
 # %% auto #0
-__all__ = ["Layout", "Population", "Brood", "Search", "genetic_search", "GSD"]
+__all__ = ["TableLayout", "Population", "Offspring", "Search", "genetic_search", "GSD"]
 
 
 # %% ../../nbs/methods/gsd.ipynb #c008
-def _weights(
+def _clique_weights(
     noises,  # (cliques,) noise of one share in each clique
 ) -> np.ndarray:  # (cliques,) in (0, 1]
     """Inverse variances, the largest capped at 1,000 times the median, then scaled to
@@ -41,7 +41,7 @@ def _weights(
 
 
 # %% ../../nbs/methods/gsd.ipynb #c013
-class Layout(NamedTuple):
+class TableLayout(NamedTuple):
     "Where the cells of all tables lie in one vector; one entry for each membership."
 
     first: np.ndarray  # (d + 1,) memberships of column j: first[j] to first[j + 1]
@@ -53,14 +53,14 @@ class Layout(NamedTuple):
     stride: np.ndarray  # distance of two of its levels
 
 
-def _layout(
+def _table_layout(
     merged: dict,  # clique -> (table of shares, noise), from `merge`
     schema,  # anything with `names` and `shape`
-) -> tuple[Layout, np.ndarray, np.ndarray]:  # layout, flat shares, flat weights
+) -> tuple[TableLayout, np.ndarray, np.ndarray]:  # layout, flat shares, flat weights
     "The layout of all tables, with their shares and weights as vectors."
     place = {n: j for j, n in enumerate(schema.names)}
     members: list[list] = [[] for _ in schema.names]
-    weights = _weights([noise for _, noise in merged.values()])
+    weights = _clique_weights([noise for _, noise in merged.values()])
     start = 0
     for (clique, (table, _)), w in zip(merged.items(), weights):
         columns = [place[n] for n in clique]
@@ -76,7 +76,7 @@ def _layout(
     def ends(lists):
         return np.cumsum([0] + [len(v) for v in lists])
 
-    layout = Layout(
+    layout = TableLayout(
         ends(members),
         np.array(base),
         np.array(step),
@@ -90,61 +90,61 @@ def _layout(
     return layout, shares, np.repeat(weights, sizes)
 
 
-# %% ../../nbs/methods/gsd.ipynb #c016
 @nb.njit(cache=True)
-def _cell(codes, i, q, plan):
+def _cell_of_row(codes, i, q, layout):
     "Place of row i in membership q, were the membership's own column at level 0."
-    cell = plan.base[q]
-    for o in range(plan.link[q], plan.link[q + 1]):
-        cell += codes[i, plan.other[o]] * plan.stride[o]
+    cell = layout.base[q]
+    for o in range(layout.link[q], layout.link[q + 1]):
+        cell += codes[i, layout.other[o]] * layout.stride[o]
     return cell
 
 
 @nb.njit(cache=True)
-def _gaps(codes, plan, shares, weights):
+def _weighted_gaps(codes, layout, shares, weights):
     "Weighted gaps of all cells: weight times (rows in the cell - wanted rows)."
-    first, base, step = plan.first, plan.base, plan.step
     counts = np.zeros(len(shares))
     seen = np.zeros(len(shares), np.bool_)
     m, d = codes.shape
     for j in range(d):
-        for q in range(first[j], first[j + 1]):
-            if seen[base[q]]:
+        for q in range(layout.first[j], layout.first[j + 1]):
+            if seen[layout.base[q]]:
                 continue  # the clique was counted from another of its columns
-            seen[base[q]] = True
+            seen[layout.base[q]] = True
             for i in range(m):
-                counts[_cell(codes, i, q, plan) + codes[i, j] * step[q]] += 1
+                cell = _cell_of_row(codes, i, q, layout)
+                counts[cell + codes[i, j] * layout.step[q]] += 1
     return weights * (counts - m * shares)
 
 
 # %% ../../nbs/methods/gsd.ipynb #c019
 @nb.njit(cache=True)
-def _change(codes, gaps, i, j, value, plan):
+def _fitness_change(codes, gaps, i, j, value, layout):
     "How the fitness (times m^2) changes when entry (i, j) becomes `value`."
-    first, step, weight = plan.first, plan.step, plan.weight
-    old, total = codes[i, j], 0.0
+    old = codes[i, j]
+    total = 0.0
     if value == old:
         return 0.0
-    for q in range(first[j], first[j + 1]):
-        cell = _cell(codes, i, q, plan)
-        total += gaps[cell + value * step[q]] - gaps[cell + old * step[q]] + weight[q]
+    for q in range(layout.first[j], layout.first[j + 1]):
+        cell = _cell_of_row(codes, i, q, layout)
+        entered = gaps[cell + value * layout.step[q]]
+        left = gaps[cell + old * layout.step[q]]
+        total += entered - left + layout.weight[q]
     return 2 * total
 
 
 @nb.njit(cache=True)
-def _move(codes, gaps, i, j, value, plan):
+def _apply_swap(codes, gaps, i, j, value, layout):
     "Entry (i, j) becomes `value`; the gaps follow."
-    first, step, weight = plan.first, plan.step, plan.weight
-    for q in range(first[j], first[j + 1]):
-        cell = _cell(codes, i, q, plan)
-        gaps[cell + value * step[q]] += weight[q]
-        gaps[cell + codes[i, j] * step[q]] -= weight[q]
+    for q in range(layout.first[j], layout.first[j + 1]):
+        cell = _cell_of_row(codes, i, q, layout)
+        gaps[cell + value * layout.step[q]] += layout.weight[q]
+        gaps[cell + codes[i, j] * layout.step[q]] -= layout.weight[q]
     codes[i, j] = value
 
 
 # %% ../../nbs/methods/gsd.ipynb #c023
 @nb.njit(cache=True)
-def _entry(codes, patches, length, e, i, j):
+def _member_entry(codes, patches, length, e, i, j):
     "Entry (i, j) of member e of the elite."
     for q in range(length[e]):
         if patches[e, q, 0] == i and patches[e, q, 1] == j:
@@ -163,7 +163,7 @@ class Population(NamedTuple):
     length: np.ndarray  # (elite,) how many of them
 
 
-class Brood(NamedTuple):
+class Offspring(NamedTuple):
     "Children of one generation."
 
     children: np.ndarray  # (p, 3) row, column and level, mutations first
@@ -172,33 +172,39 @@ class Brood(NamedTuple):
 
 
 @nb.njit(cache=True)
-def _breed(population, plan, shape, columns, brood):
+def _make_children(population, layout, shape, columns, offspring):
     "Fill the children and their changes of fitness."
-    codes, length = population.codes, population.length
-    m, elite = len(codes), len(length)
-    for p in range(len(brood.children)):
-        i, j = np.random.randint(m), columns[np.random.randint(len(columns))]
-        if p < brood.mutations:
+    codes = population.codes
+    length = population.length
+    m = len(codes)
+    elite = len(length)
+    for p in range(len(offspring.children)):
+        i = np.random.randint(m)
+        j = columns[np.random.randint(len(columns))]
+        if p < offspring.mutations:
             v = np.random.randint(shape[j])
         else:
-            e, k = np.random.randint(elite), np.random.randint(m)
-            v = _entry(codes, population.patches, length, e, k, j)
-        brood.children[p, 0] = i
-        brood.children[p, 1] = j
-        brood.children[p, 2] = v
-        brood.change[p] = _change(codes, population.gaps, i, j, v, plan)
+            e = np.random.randint(elite)
+            k = np.random.randint(m)
+            v = _member_entry(codes, population.patches, length, e, k, j)
+        offspring.children[p, 0] = i
+        offspring.children[p, 1] = j
+        offspring.children[p, 2] = v
+        offspring.change[p] = _fitness_change(codes, population.gaps, i, j, v, layout)
 
 
 # %% ../../nbs/methods/gsd.ipynb #c030
 @nb.njit(cache=True)
-def _select(fitness, change, chosen):
+def _select_elite(fitness, change, chosen):
     """The best of the old elite and the children of its first member; `fitness` stays
     sorted."""
-    best, last = fitness[0], len(fitness) - 1
+    best = fitness[0]
+    last = len(fitness) - 1
     for e in range(last + 1):
         chosen[e] = -1 - e
     for p in range(len(change)):
-        f, e = best + change[p], last
+        f = best + change[p]
+        e = last
         if f >= fitness[last]:
             continue
         while e > 0 and f < fitness[e - 1]:
@@ -211,14 +217,22 @@ def _select(fitness, change, chosen):
 
 # %% ../../nbs/methods/gsd.ipynb #c033
 @nb.njit(cache=True)
-def _succeed(codes, gaps, plan, children, chosen, patches, length):
+def _install_elite(population, layout, children, chosen):
     "The chosen become the elite; returns whether the best table moved."
-    old_patches, old_length, a = patches.copy(), length.copy(), chosen[0]
-    i, j, u = np.int64(-1), np.int64(-1), np.int64(0)
+    codes = population.codes
+    patches = population.patches
+    length = population.length
+    old_patches = patches.copy()
+    old_length = length.copy()
+    a = chosen[0]
+    i = np.int64(-1)
+    j = np.int64(-1)
+    old_level = np.int64(0)
     if a >= 0:
-        i, j = children[a, 0], children[a, 1]
-        u = np.int64(codes[i, j])
-        _move(codes, gaps, i, j, children[a, 2], plan)
+        i = children[a, 0]
+        j = children[a, 1]
+        old_level = np.int64(codes[i, j])
+        _apply_swap(codes, population.gaps, i, j, children[a, 2], layout)
     for e in range(1, len(length)):
         c = chosen[e]
         if c >= 0:
@@ -235,23 +249,21 @@ def _succeed(codes, gaps, plan, children, chosen, patches, length):
         if not patched:
             patches[e, length[e], 0] = i
             patches[e, length[e], 1] = j
-            patches[e, length[e], 2] = u
+            patches[e, length[e], 2] = old_level
             length[e] += 1
     return a >= 0
 
 
-# %% ../../nbs/methods/gsd.ipynb #c035
 @nb.njit(cache=True)
-def _evolve(population, plan, shape, columns, brood, generations, seed):
+def _run_generations(population, layout, shape, columns, offspring, generations, seed):
     "Run generations in place; returns how many of them moved the best table."
     np.random.seed(seed)
-    codes, gaps = population.codes, population.gaps
-    patches, length = population.patches, population.length
-    chosen, moved = np.empty(len(length), np.int64), 0
+    chosen = np.empty(len(population.length), np.int64)
+    moved = 0
     for _ in range(generations):
-        _breed(population, plan, shape, columns, brood)
-        _select(population.fitness, brood.change, chosen)
-        moved += _succeed(codes, gaps, plan, brood.children, chosen, patches, length)
+        _make_children(population, layout, shape, columns, offspring)
+        _select_elite(population.fitness, offspring.change, chosen)
+        moved += _install_elite(population, layout, offspring.children, chosen)
     return moved
 
 
@@ -263,35 +275,34 @@ class Search:
     elite: int = 2  # tables that survive a generation
     mutations: int = 50  # children by mutation
     crossovers: int = 50  # children by crossover
-    generations: int = 500_000  # at most so many
+    generations: int = 500_000  # at most this many
     tolerance: float = 1e-4  # stop when the fitness fell by less than this share ...
-    # ... in so many generations; None: the number of rows, at least 1,000
+    # ... in this many generations; None: the number of rows, at least 1,000
     patience: int | None = None
 
     def check(self) -> None:
-        "One sentence about an option that makes no sense."
+        "Raise if an option makes no sense."
         for name in ("elite", "mutations", "crossovers", "generations"):
             whole_number(name, getattr(self, name), int(name == "elite"))
         if self.patience is not None:
             whole_number("patience", self.patience, 1)
         if self.mutations + self.crossovers == 0:
-            raise ValueError(
-                "mutations and crossovers are both 0, so no child would ever be born; "
-                "give at least one of them."
+            raise InputError(
+                "mutations and crossovers are both 0, so that there is no child",
+                "give at least one of them",
             )
         finite_number("tolerance", self.tolerance, positive=False)
 
 
-# %% ../../nbs/methods/gsd.ipynb #c042
 def _first_population(
     codes: np.ndarray,  # (m, d) codes to start from, changed in place later
-    plan: Layout,
+    layout: TableLayout,
     shares: np.ndarray,  # of all cells
     weights: np.ndarray,  # of all cells
     elite: int,  # tables that survive a generation
 ) -> Population:
     "An elite of equal tables."
-    gaps = _gaps(codes, plan, shares, weights)
+    gaps = _weighted_gaps(codes, layout, shares, weights)
     fitness = np.full(elite, (gaps**2 / weights).sum())
     patches = np.zeros((elite, elite, 3), np.int64)
     return Population(codes, gaps, fitness, patches, np.zeros(elite, np.int64))
@@ -308,7 +319,8 @@ def genetic_search(
     history: list | None = None,  # receives dict(generation, fitness, moved, seconds)
 ) -> np.ndarray:  # (m, d) int32 codes
     "The best table that the genetic search finds."
-    codes, rng = np.array(codes, np.int32), np.random.default_rng(seed)
+    codes = np.array(codes, np.int32)
+    rng = np.random.default_rng(seed)
     search = Search() if search is None else search
     history = [] if history is None else history
     search.check()
@@ -316,17 +328,29 @@ def genetic_search(
     m = len(codes)
     if not m:
         raise InputError("codes hold no row", "give at least one to start from")
-    plan, shares, weights = _layout(merge(measurements, schema), schema)
-    population = _first_population(codes, plan, shares, weights, search.elite)
+    layout, shares, weights = _table_layout(merge(measurements, schema), schema)
+    population = _first_population(codes, layout, shares, weights, search.elite)
     size = search.mutations + search.crossovers
-    brood = Brood(np.empty((size, 3), np.int64), np.empty(size), search.mutations)
-    columns = np.flatnonzero(np.diff(plan.first))
+    offspring = Offspring(
+        np.empty((size, 3), np.int64), np.empty(size), search.mutations
+    )
+    columns = np.flatnonzero(np.diff(layout.first))
     shape = np.array([int(k) for k in schema.shape])
     patience = search.patience or max(m, 1000)
     fitness = population.fitness
-    done, judged, before, began = 0, 0, fitness[0], time.perf_counter()
-    first = dict(generation=0, fitness=float(before) / m**2, moved=0, seconds=0.0)
-    history.append(first)
+    done = 0
+    judged = 0
+    before = fitness[0]
+    began = time.perf_counter()
+
+    def record(moved: int) -> None:
+        share = max(float(fitness[0]), 0.0) / m**2
+        seconds = time.perf_counter() - began if done else 0.0
+        history.append(
+            dict(generation=done, fitness=share, moved=moved, seconds=seconds)
+        )
+
+    record(0)
     with tqdm(
         total=search.generations,
         desc="genetic search",
@@ -336,22 +360,18 @@ def genetic_search(
         while done < search.generations:
             some = min(max(patience // 10, 1), search.generations - done)
             own = int(rng.integers(2**31))
-            moved = _evolve(population, plan, shape, columns, brood, some, own)
+            moved = _run_generations(
+                population, layout, shape, columns, offspring, some, own
+            )
             done += some
             bar.update(some)
-            history.append(
-                dict(
-                    generation=done,
-                    fitness=max(float(fitness[0]), 0.0) / m**2,
-                    moved=int(moved),
-                    seconds=time.perf_counter() - began,
-                )
-            )
+            record(int(moved))
             if done - judged < patience:
                 continue
             if before - fitness[0] <= search.tolerance * abs(before) + 1e-9:
                 break  # the last term: a perfect fit, up to rounding
-            judged, before = done, fitness[0]
+            judged = done
+            before = fitness[0]
     return population.codes
 
 
@@ -368,12 +388,10 @@ class GSD:
         warm_start: bool = False,  # begin a second fit with the table of the first
         **search,  # options of the `Search`
     ):
-        self.n_rows, self.seed, self.verbose, self.warm_start = (
-            n_rows,
-            seed,
-            verbose,
-            warm_start,
-        )
+        self.n_rows = n_rows
+        self.seed = seed
+        self.verbose = verbose
+        self.warm_start = warm_start
         self.search = Search(**search)
 
     def fit(
@@ -385,32 +403,27 @@ class GSD:
         `history_`."""
         self.check(None, schema)
         m = 2000 if self.n_rows is None else self.n_rows
-        rng, shape = (
-            np.random.default_rng(self.seed),
-            tuple(int(k) for k in schema.shape),
-        )
+        rng = np.random.default_rng(self.seed)
+        shape = tuple(int(k) for k in schema.shape)
         last: Any = getattr(self, "codes_", None) if self.warm_start else None
-        fits = (
-            last is not None
-            and last.shape == (m, len(shape))
-            and (last.max(0) < shape).all()
-        )
-        start = last if fits else rng.integers(0, shape, (m, len(shape)))
-        history: list[dict] = []
-        self.codes_ = (
-            np.array(start, np.int32)
-            if not len(measurements)
-            else genetic_search(
+        if last is not None and last.shape == (m, len(shape)):
+            start = last if (last.max(0) < shape).all() else None
+        else:
+            start = None
+        if start is None:
+            start = rng.integers(0, shape, (m, len(shape)))
+        self.history_: list[dict] = []
+        self.codes_ = np.array(start, np.int32)
+        if len(measurements):
+            self.codes_ = genetic_search(
                 start,
                 measurements,
                 schema,
                 self.search,
                 seed=rng,
                 verbose=self.verbose,
-                history=history,
+                history=self.history_,
             )
-        )
-        self.history_ = history
         return self.codes_.copy()
 
     def check(self, cliques, schema) -> None:

@@ -19,8 +19,7 @@ from ..transport.marginal_tables import quantize
 
 # %% ../../nbs/methods/independent.ipynb #c012
 def check_generator_options(generator: Any, **least: int) -> None:
-    """One sentence if the rows, the seed or another whole number of a generator make no
-    sense."""
+    "Raise if the rows, the seed or another whole number of a generator make no sense."
     for name, low in ({"n_rows": 1} | least).items():
         whole_number(name, getattr(generator, name), low)
     check_seed(generator.seed)
@@ -29,7 +28,7 @@ def check_generator_options(generator: Any, **least: int) -> None:
 class Independent:
     "Product of the 1-way marginals."
 
-    select = 1  # what it measures when nothing is said
+    select = 1  # what is measured if the user says nothing
 
     def __init__(
         self,
@@ -38,21 +37,17 @@ class Independent:
         verbose: bool = False,  # part of the protocol; there is nothing to say
         warm_start: bool = False,  # part of the protocol; there is nothing to keep
     ):
-        self.n_rows, self.seed, self.verbose, self.warm_start = (
-            n_rows,
-            seed,
-            verbose,
-            warm_start,
-        )
+        self.n_rows = n_rows
+        self.seed = seed
+        self.verbose = verbose
+        self.warm_start = warm_start
 
     def fit(
         self, measurements: Sequence, schema: Any
     ) -> np.ndarray:  # (m, d) int32 codes
         "Columns with the measured margins, each shuffled on its own."
-        rng, known = (
-            np.random.default_rng(self.seed),
-            consensus_margins(measurements, schema) if len(measurements) else {},
-        )
+        rng = np.random.default_rng(self.seed)
+        known = consensus_margins(measurements, schema) if len(measurements) else {}
         self.margins_ = {
             name: known.get(name, np.full(k, 1 / k))
             for name, k in zip(schema.names, schema.shape)

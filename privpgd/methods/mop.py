@@ -35,20 +35,17 @@ def _first_mixture(domain: Any, total: float, components: int, seed: int | None)
     "Where the fit begins: random logits, as mbi draws them; None: fresh ones."
     from mbi.extensions.mixture_of_products import MixtureOfProducts
 
-    return MixtureOfProducts.random(
-        domain,
-        total,
-        components,
-        int(np.random.SeedSequence(seed).generate_state(1)[0] >> 1),
-    )
+    positive = int(np.random.SeedSequence(seed).generate_state(1)[0] >> 1)
+    return MixtureOfProducts.random(domain, total, components, positive)
 
 
 # %% ../../nbs/methods/mop.ipynb #c051n
 class MOP:
     "Mixture of products, fitted to the measurements by mbi."
 
-    model_: Any
-    mixture_: Mixture  # after fit
+    # after fit
+    model_: Any  # mbi's mixture
+    mixture_: Mixture  # the same, as ours
 
     def __init__(
         self,
@@ -60,13 +57,13 @@ class MOP:
         rate: float = 0.1,  # step size of Adam
         iterations: int = 5000,  # steps
     ):
-        self.n_rows, self.seed, self.verbose, self.warm_start = (
-            n_rows,
-            seed,
-            verbose,
-            warm_start,
-        )
-        self.components, self.rate, self.iterations = components, rate, iterations
+        self.n_rows = n_rows
+        self.seed = seed
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.components = components
+        self.rate = rate
+        self.iterations = iterations
 
     def fit(
         self, measurements: Sequence, schema: Any
@@ -89,29 +86,19 @@ class MOP:
 # %% ../../nbs/methods/mop.ipynb #c052
 def fit_mop(mop: MOP, measurements: Sequence, schema: Any) -> None:
     "Fit the mixture of a `MOP`; it gets model_ and mixture_."
-    names, shape = tuple(schema.names), tuple(int(k) for k in schema.shape)
+    names = tuple(schema.names)
+    shape = tuple(int(k) for k in schema.shape)
     if not len(measurements):
-        mop.mixture_ = Mixture(
-            names,
-            shape,
-            np.concatenate([np.full((1, k), 1 / k, np.float32) for k in shape], axis=1),
-        )
+        uniform = [np.full((1, k), 1 / k, np.float32) for k in shape]
+        mop.mixture_ = Mixture(names, shape, np.concatenate(uniform, axis=1))
         return
-    (linear, total), domain = (
-        weighted_measurements(measurements, schema),
-        mbi_domain(schema),
-    )
+    linear, total = weighted_measurements(measurements, schema)
+    domain = mbi_domain(schema)
     last = getattr(mop, "model_", None) if mop.warm_start else None
     if last is None or last.domain != domain or last.total != total:
         last = _first_mixture(domain, total, mop.components, mop.seed)
     mop.model_ = _mixture_estimator(mop.components, mop.rate).estimate(
         domain, linear, total, iters=mop.iterations, warm_start=last
     )
-    products = mop.model_.products
-    mop.mixture_ = Mixture(
-        names,
-        shape,
-        np.concatenate(
-            [np.asarray(products[name], np.float32) for name in names], axis=1
-        ),
-    )
+    products = [np.asarray(mop.model_.products[n], np.float32) for n in names]
+    mop.mixture_ = Mixture(names, shape, np.concatenate(products, axis=1))

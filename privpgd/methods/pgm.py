@@ -8,6 +8,7 @@ junction tree
 __all__ = [
     "junction_tree",
     "tree_cells",
+    "tree_megabytes",
     "check_size",
     "calibrate_tree",
     "tree_marginal",
@@ -34,16 +35,17 @@ from .independent import check_generator_options
 def junction_tree(
     cliques: Iterable,  # tuples of column names
     schema: Any,  # anything with `names` and `shape`
-) -> dict:  # node (tuple of names in schema order) -> parent node, None for a root; parents come first
+) -> dict:  # node (names in schema order) -> parent, None for a root; parents first
     "A junction tree of the cliques; a forest when they do not hang together."
-    graph, _ = load_mbi().junction_tree.make_junction_tree(
-        mbi_domain(schema), list(dict.fromkeys(map(tuple, cliques)))
-    )
+    distinct = list(dict.fromkeys(map(tuple, cliques)))
+    make_tree = load_mbi().junction_tree.make_junction_tree
+    graph, _ = make_tree(mbi_domain(schema), distinct)
     parents: dict = {}
     for root in graph.nodes:
         if root in parents:
             continue
-        parents[root], queue = None, [root]
+        parents[root] = None
+        queue = [root]
         for node in queue:
             new = [other for other in graph.neighbors(node) if other not in parents]
             parents.update(dict.fromkeys(new, node))
@@ -55,6 +57,11 @@ def tree_cells(nodes: Iterable, schema: Any) -> dict:  # node -> number of cells
     "How many cells each node has."
     size = dict(zip(schema.names, (int(k) for k in schema.shape)))
     return {node: math.prod(size[name] for name in node) for node in nodes}
+
+
+def tree_megabytes(cells: Mapping) -> float:  # of `tree_cells`
+    "Memory of the tables of all nodes, eight bytes a cell."
+    return 8 * sum(cells.values()) / 2**20
 
 
 # %% ../../nbs/methods/pgm.ipynb #c023
@@ -71,13 +78,11 @@ def check_size(
         )
     cliques = list(map(tuple, cliques))
     cells = tree_cells(junction_tree(cliques, schema), schema)
-    size, worst = 8 * sum(cells.values()) / 2**20, max(cells, key=cells.__getitem__)
+    size = tree_megabytes(cells)
+    worst = max(cells, key=cells.__getitem__)
     if size > limit:
-        tree = (
-            'select="mst" or "aim", fewer marginals or '
-            if len(worst) > max(map(len, cliques))
-            else ""
-        )
+        has_cycles = len(worst) > max(map(len, cliques))
+        tree = 'select="mst" or "aim", fewer marginals or ' if has_cycles else ""
         raise ValueError(
             f"PGM would need a junction tree of {size:,.3g} MB for these "
             f"{len(set(map(frozenset, cliques)))} marginals (its largest table joins "
@@ -90,9 +95,8 @@ def check_size(
 
 # %% ../../nbs/methods/pgm.ipynb #c026
 @functools.cache
-def _mirror():
-    """mbi's mirror descent, with one compilation for each set of cliques; warm_start is
-    a pair (potentials, step size)."""
+def _mirror_descent():
+    "mbi's mirror descent, compiled once for each set of cliques."
     load_mbi()
     import jax
     from mbi import CliqueVector, estimation
@@ -102,19 +106,13 @@ def _mirror():
         def _init(
             self, domain, loss_fn, known_total, *, warm_start=None, constraints=()
         ):
-            zeros, alpha = (
-                CliqueVector.zeros(domain, loss_fn.cliques),
-                2.0 / (loss_fn.lipschitz * known_total),
-            )
-            potentials = (
-                zeros if warm_start is None else warm_start[0].expand(loss_fn.cliques)
-            )
-            state = estimation.MirrorDescentState(
-                zeros,
-                potentials,
-                alpha if warm_start is None else max(alpha, warm_start[1]),
-                0.0,
-            )
+            zeros = CliqueVector.zeros(domain, loss_fn.cliques)
+            potentials = zeros
+            alpha = 2.0 / (loss_fn.lipschitz * known_total)
+            if warm_start is not None:
+                potentials = warm_start[0].expand(loss_fn.cliques)
+                alpha = max(alpha, warm_start[1])
+            state = estimation.MirrorDescentState(zeros, potentials, alpha, 0.0)
             return jax.tree.map(
                 lambda x: jax.numpy.asarray(np.asarray(x, np.float64)), state
             )
@@ -126,32 +124,26 @@ def _mirror():
 
 
 # %% ../../nbs/methods/pgm.ipynb #c033
-def _spread(table: np.ndarray, clique: tuple, node: tuple) -> np.ndarray:
+def _expand_axes(table: np.ndarray, clique: tuple, node: tuple) -> np.ndarray:
     """A clique's table with the axes of a node, of length 1 where the clique has no
     such column."""
     size = dict(zip(clique, table.shape))
-    return table.transpose(
-        [clique.index(name) for name in node if name in size]
-    ).reshape([size.get(name, 1) for name in node])
+    order = [clique.index(name) for name in node if name in size]
+    return table.transpose(order).reshape([size.get(name, 1) for name in node])
 
 
-def _collect(table: np.ndarray, node: tuple, kept: Iterable) -> np.ndarray:
+def _log_sum_exp(table: np.ndarray, node: tuple, kept: Iterable) -> np.ndarray:
     "Log-sum-exp over the columns that are not kept; their axes stay, with length 1."
     axes = tuple(a for a, name in enumerate(node) if name not in kept)
     top = table.max(axis=axes, keepdims=True)
     return np.log(np.exp(table - top).sum(axis=axes, keepdims=True)) + top
 
 
-def _carry(message: np.ndarray, source: tuple, target: tuple) -> np.ndarray:
+def _transfer_message(message: np.ndarray, source: tuple, target: tuple) -> np.ndarray:
     "A message from one node with the axes of another."
     shared = tuple(name for name in source if name in target)
-    return _spread(
-        message.reshape(
-            [k for k, name in zip(message.shape, source) if name in target]
-        ),
-        shared,
-        target,
-    )
+    shape = [k for k, name in zip(message.shape, source) if name in target]
+    return _expand_axes(message.reshape(shape), shared, target)
 
 
 def calibrate_tree(
@@ -160,29 +152,30 @@ def calibrate_tree(
     schema: Any,  # anything with `names` and `shape`
 ) -> dict:  # node -> table that sums to 1
     "Marginals of all nodes of a graphical model, by message passing."
-    size, to = dict(zip(schema.names, schema.shape)), {}
+    size = dict(zip(schema.names, schema.shape))
+    upward = {}  # node -> message to its parent
     belief = {node: np.zeros([size[name] for name in node]) for node in parents}
     for clique, table in potentials.items():
         home = next(node for node in parents if set(clique) <= set(node))
-        belief[home] += _spread(np.asarray(table, np.float64), clique, home)
+        belief[home] += _expand_axes(np.asarray(table, np.float64), clique, home)
     for node, parent in reversed(parents.items()):
         if parent is None:
             continue
-        to[node] = _collect(belief[node], node, parent)
-        belief[parent] += _carry(to[node], node, parent)
+        upward[node] = _log_sum_exp(belief[node], node, parent)
+        belief[parent] += _transfer_message(upward[node], node, parent)
     for node, parent in parents.items():
         if parent is not None:
-            belief[node] += (
-                _carry(_collect(belief[parent], parent, node), parent, node) - to[node]
-            )
+            downward = _log_sum_exp(belief[parent], parent, node)
+            belief[node] += _transfer_message(downward, parent, node) - upward[node]
     tables = {node: np.exp(b - b.max()) for node, b in belief.items()}
     return {node: t / t.sum() for node, t in tables.items()}
 
 
 # %% ../../nbs/methods/pgm.ipynb #c037
-def _needed(parents: Mapping, clique: Iterable) -> dict:  # node -> parent
+def _relevant_nodes(parents: Mapping, clique: Iterable) -> dict:  # node -> parent
     "The part of a junction tree that the clique's marginal depends on."
-    keep, wanted = dict(parents), set(clique)
+    keep = dict(parents)
+    wanted = set(clique)
     while True:
         inner = {p for p in keep.values() if p is not None}
         drop = [
@@ -192,12 +185,10 @@ def _needed(parents: Mapping, clique: Iterable) -> dict:  # node -> parent
         ]
         for root in [n for n, p in keep.items() if p is None and n in inner]:
             below = [n for n, p in keep.items() if p == root]
-            if (
-                not drop
-                and len(below) == 1
-                and not (set(root) - set(below[0])) & wanted
-            ):
-                drop, keep[below[0]] = [root], None
+            if drop or len(below) > 1 or (set(root) - set(below[0])) & wanted:
+                continue
+            drop = [root]
+            keep[below[0]] = None  # the only child becomes the root
         if not drop:
             return keep
         for node in drop:
@@ -210,22 +201,14 @@ def tree_marginal(
     clique: tuple,  # columns, in any order
 ) -> np.ndarray:  # table that sums to 1
     "Any marginal of a graphical model."
-    keep = {node: None for node in parents if set(clique) <= set(node)}
-    keep = dict(list(keep.items())[:1]) or _needed(parents, clique)
-    place, parts = (
-        {
-            name: i
-            for i, name in enumerate(
-                dict.fromkeys(name for node in keep for name in node)
-            )
-        },
-        [],
-    )
+    holding = [node for node in parents if set(clique) <= set(node)]
+    keep = {holding[0]: None} if holding else _relevant_nodes(parents, clique)
+    names = dict.fromkeys(name for node in keep for name in node)
+    place = {name: i for i, name in enumerate(names)}
+    parts = []
     for node, parent in keep.items():
-        table, own = (
-            tables[node],
-            tuple(a for a, name in enumerate(node) if name not in (parent or ())),
-        )
+        table = tables[node]
+        own = tuple(a for a, name in enumerate(node) if name not in (parent or ()))
         if parent is not None:
             table = table / np.maximum(table.sum(axis=own, keepdims=True), 1e-300)
         parts += [table, [place[name] for name in node]]
@@ -235,8 +218,8 @@ def tree_marginal(
 # %% ../../nbs/methods/pgm.ipynb #c040
 @contextlib.contextmanager
 def _numpy_seed(seed: Any):
-    """Seed numpy's global random numbers; the old state comes back at the end. None:
-    from fresh entropy."""
+    """Seed numpy's global random numbers (None: from fresh entropy) and restore their
+    state at the end."""
     state = np.random.get_state()
     np.random.seed(np.random.SeedSequence(seed).generate_state(4))
     try:
@@ -245,26 +228,26 @@ def _numpy_seed(seed: Any):
         np.random.set_state(state)
 
 
-def _as_codes(dataset: Any, schema: Any) -> np.ndarray:  # (m, d) int32 codes
+def _codes_of_dataset(dataset: Any, schema: Any) -> np.ndarray:  # (m, d) int32 codes
     "The codes in a Dataset of mbi."
-    return np.stack(
-        [np.asarray(dataset.data[name]) for name in schema.names], 1
-    ).astype(np.int32)
+    columns = [np.asarray(dataset.data[name]) for name in schema.names]
+    return np.stack(columns, 1).astype(np.int32)
 
 
 # %% ../../nbs/methods/pgm.ipynb #c043
 class PGM:
     "Graphical model of largest entropy that fits the measurements, through mbi."
 
-    select = "aim"  # what it measures when nothing is said
+    select = "aim"  # what is measured if the user says nothing
     guides = ("aim", "mwem")  # selectors that ask it between their rounds
     between_rounds: ClassVar[dict] = dict(n_rows=0)  # they read marginals, not rows
-    model_: Any
-    state_: Any
-    schema_: Any
-    tables_: dict
-    parents_: dict
-    loss_: float  # after fit
+    # after fit
+    model_: Any  # mbi's model
+    state_: Any  # potentials and step size, for a warm start
+    schema_: Any  # names and shape
+    tables_: dict  # node -> table that sums to 1
+    parents_: dict  # the junction tree
+    loss_: float
 
     def __init__(
         self,
@@ -277,17 +260,13 @@ class PGM:
         tolerance: float = 1e-3,
         max_model_mb: float = 80.0,  # largest junction tree, in megabytes
     ):
-        self.n_rows, self.seed, self.verbose, self.warm_start = (
-            n_rows,
-            seed,
-            verbose,
-            warm_start,
-        )
-        self.iterations, self.tolerance, self.max_model_mb = (
-            iterations,
-            tolerance,
-            max_model_mb,
-        )
+        self.n_rows = n_rows
+        self.seed = seed
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.iterations = iterations
+        self.tolerance = tolerance
+        self.max_model_mb = max_model_mb
 
     def fit(
         self, measurements: Sequence, schema: Any
@@ -297,7 +276,9 @@ class PGM:
         if not self.n_rows:
             return np.empty((0, len(schema.names)), np.int32)
         with _numpy_seed(self.seed):
-            return _as_codes(self.model_.synthetic_data(int(self.n_rows)), schema)
+            return _codes_of_dataset(
+                self.model_.synthetic_data(int(self.n_rows)), schema
+            )
 
     def marginals(self, cliques: Iterable) -> dict:  # clique -> table that sums to 1
         "Exact marginals of the fitted model."
@@ -315,9 +296,7 @@ class PGM:
                 "size_mb(cliques) needs a schema before the first fit: give it as the "
                 "second argument."
             )
-        return (
-            8 * sum(tree_cells(junction_tree(cliques, schema), schema).values()) / 2**20
-        )
+        return tree_megabytes(tree_cells(junction_tree(cliques, schema), schema))
 
     def selector_options(self) -> dict:
         "Limits that a selector has to keep."
@@ -325,83 +304,73 @@ class PGM:
 
     def check(self, cliques: Iterable | None, schema: Any) -> None:
         """Raise if an option makes no sense, if mbi is not there, or if the model for
-        these cliques would be too large; None: for all columns."""
+        these cliques (None: for single columns) would be too large."""
         check_generator_options(self, n_rows=0, iterations=1)
         finite_number("tolerance", self.tolerance, positive=False)
         load_mbi()
-        check_size(
-            [(name,) for name in schema.names] if cliques is None else cliques,
-            schema,
-            self.max_model_mb,
-        )
+        if cliques is None:
+            cliques = [(name,) for name in schema.names]
+        check_size(cliques, schema, self.max_model_mb)
 
 
 # %% ../../nbs/methods/pgm.ipynb #c044
-def _warm(pgm: PGM, cliques: Iterable, schema: Any):
-    "Potentials and step size of the last fit, if they are of use for these cliques."
-    old = getattr(pgm, "state_", None)
-    if (
-        not pgm.warm_start
-        or old is None
-        or (pgm.schema_.names, pgm.schema_.shape)
-        != (list(schema.names), tuple(schema.shape))
-    ):
-        return None
-    return (
-        (old.potentials, float(old.alpha))
-        if all(
-            any(set(c) <= set(new) for new in cliques) for c in old.potentials.cliques
-        )
-        else None
-    )
-
-
 @dataclass(frozen=True)
-class _Facts:
+class _SchemaFacts:
     "Names and numbers of levels."
 
     names: list
     shape: tuple
 
 
+def _uninformative(schema: Any) -> tuple[list, float]:
+    "A measurement that says nothing, in place of none: the model becomes uniform."
+    nothing = np.zeros(int(schema.shape[0]))
+    return [load_mbi().LinearMeasurement(nothing, (schema.names[0],), 1e9)], 1.0
+
+
+def _warm_state(pgm: PGM, cliques: Iterable, schema: Any):
+    "Potentials and step size of the last fit, if they are of use for these cliques."
+    old = getattr(pgm, "state_", None)
+    if not pgm.warm_start or old is None:
+        return None
+    if pgm.schema_ != _SchemaFacts(list(schema.names), tuple(schema.shape)):
+        return None
+    new = [set(clique) for clique in cliques]
+    if not all(any(set(c) <= n for n in new) for c in old.potentials.cliques):
+        return None
+    return old.potentials, float(old.alpha)
+
+
 def fit_pgm(pgm: PGM, measurements: Sequence, schema: Any) -> None:
-    "Fit the model of a `PGM`; it gets model_, tables_, parents_, loss_, state_ and schema_."
+    "Fit the model of a `PGM`, and set its attributes that end in an underscore."
     mbi = load_mbi()
-    linear, total = (
-        weighted_measurements(measurements, schema)
-        if len(measurements)
-        else (
-            [
-                mbi.LinearMeasurement(
-                    np.zeros(int(schema.shape[0])), (schema.names[0],), 1e9
-                )
-            ],
-            1.0,
-        )
-    )
+    if len(measurements):
+        linear, total = weighted_measurements(measurements, schema)
+    else:
+        linear, total = _uninformative(schema)
     cliques = [m.clique for m in linear]
     size = check_size(cliques, schema, pgm.max_model_mb)
-    state = _mirror().estimate(
+    state = _mirror_descent().estimate(
         mbi_domain(schema),
         linear,
         total,
         iters=pgm.iterations,
         tol=pgm.tolerance,
-        warm_start=_warm(pgm, cliques, schema),
+        warm_start=_warm_state(pgm, cliques, schema),
     )
-    pgm.parents_, pgm.state_, pgm.loss_ = (
-        junction_tree(state.potentials.cliques, schema),
-        state,
-        float(state.loss),
-    )
+    pgm.parents_ = junction_tree(state.potentials.cliques, schema)
+    pgm.state_ = state
+    pgm.loss_ = float(state.loss)
     pgm.tables_ = calibrate_tree(
         {c: f.values for c, f in state.potentials.tables.items()}, pgm.parents_, schema
     )
-    pgm.schema_ = _Facts(list(schema.names), tuple(schema.shape))
+    pgm.schema_ = _SchemaFacts(list(schema.names), tuple(schema.shape))
     pgm.model_ = mbi.MarkovRandomField(
         potentials=state.potentials, marginals=state.mu, total=total
     )
     if pgm.verbose:
+        counts = sum(np.size(m.noisy_measurement) for m in linear)
         print(
-            f"pgm: {len(cliques)} marginals, junction tree of {size:.3g} MB, loss {pgm.loss_:.4g} for {sum(np.size(m.noisy_measurement) for m in linear):,} counts"
+            f"pgm: {len(cliques)} marginals, junction tree of {size:.3g} MB, loss "
+            f"{pgm.loss_:.4g} for {counts:,} counts"
         )

@@ -54,15 +54,14 @@ class Preset:
     oneway_share: float  # share of the budget for 1-way marginals of their own
     projection: str  # "mixture", or a `method` of `project`
     descent: Mapping[str, Any]  # keyword arguments of `descend`
-    refinement: (
-        Mapping[str, Any] | None
-    )  # keyword arguments of `refine`; None maps to the nearest centre
+    # keyword arguments of `refine`; None maps to the nearest centre
+    refinement: Mapping[str, Any] | None
 
 
-# %% ../../nbs/methods/privpgd.ipynb #c008
+# options of the descent by transport steps
 TRANSPORT: dict[str, Any] = dict(
     optimizer="transport", gradient="histogram", batch_size=5, lr=1.5
-)  # how the default descends, when it is asked to
+)
 
 PRESETS = {
     "default": Preset(
@@ -198,7 +197,8 @@ def _reweighted(
     bounds = [p for p in run.requirements.penalties if isinstance(p, Bound)]
     if not (inconsistent or bounds):
         return tables
-    m, seed = run.n_particles, run.seeds.tables
+    m = run.n_particles
+    seed = run.seeds.tables
     if inconsistent:
         rows = refine(
             mixture.draw(max(m, 100_000), seed=seed, independent=0.5),
@@ -220,7 +220,8 @@ def _mixture_start(
     run: _Run,
 ) -> tuple[dict, np.ndarray]:  # tables, (m, D) particles
     "Tables shrunk towards a mixture, and draws of it."
-    requirements, seed = run.requirements, run.seeds.tables
+    requirements = run.requirements
+    seed = run.seeds.tables
     mixture = fit_mixture(facts, run.schema, seed=seed, verbose=run.options.verbose)
     if requirements.fixed:
         codes = draw_conditional(
@@ -258,7 +259,8 @@ def _tables_and_start(
     run: _Run,
 ) -> tuple[dict, Any]:  # tables, (m, D) particles or the name of a start
     "Probability tables that have every public fact and rule, and a start."
-    requirements, embedding = run.requirements, run.embedding
+    requirements = run.requirements
+    embedding = run.embedding
     if run.choices.projection == "mixture":
         tables, start = _mixture_start(facts, inconsistent, run)
     else:
@@ -326,8 +328,10 @@ class BestIterate:
         batches: int = 1,  # batches of an epoch
         stops: bool = True,  # whether it may end the descent
     ):
-        self.penalty, self.history = penalty, history
-        self.batches, self.stops = batches, stops
+        self.penalty = penalty
+        self.history = history
+        self.batches = batches
+        self.stops = stops
         self.best = (True, np.inf), start
         self.first = self.value(start)
 
@@ -374,11 +378,8 @@ def _run_descent(
     options = _descent_options(run)
     _check_start(start, requirements)
     best = None
-    if (
-        requirements.descends
-        and options["epochs"]
-        and not run.choices.descent["epochs"]
-    ):
+    for_penalty = requirements.descends and not run.choices.descent["epochs"]
+    if for_penalty and options["epochs"]:
         best = BestIterate(
             requirements.penalty,
             start,
@@ -417,7 +418,8 @@ class Generated:
 
 def _place_values(codes: np.ndarray, run: _Run) -> dict:  # column -> (m,) values
     "Values inside the bins for the columns of rules, and the public values themselves."
-    schema, requirements = run.schema, run.requirements
+    schema = run.schema
+    requirements = run.requirements
     rng = np.random.default_rng(run.seeds.placement)
     known = {}
     if requirements.fixed:
@@ -485,7 +487,7 @@ def generate(
 class PrivPGDGenerator:
     "Particles: project, descend, refine."
 
-    select = None  # what it measures when nothing is said: all pairs
+    select = None  # what is measured if the user says nothing: the default workload
     guides: tuple = ()  # selectors that ask it between rounds when it is given by name
 
     def __init__(
@@ -499,10 +501,14 @@ class PrivPGDGenerator:
         device: str = "auto",  # where the descent runs
         requirements: Requirements | None = None,  # penalties and constraints
     ):
-        self.n_rows, self.seed = n_rows, seed
-        self.verbose, self.warm_start = verbose, warm_start
-        self.preset, self.epochs = preset, epochs
-        self.device, self.requirements = device, requirements
+        self.n_rows = n_rows
+        self.seed = seed
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.preset = preset
+        self.epochs = epochs
+        self.device = device
+        self.requirements = requirements
 
     def fit(self, measurements: Sequence, schema: Any) -> np.ndarray:  # (m, d) codes
         "Codes whose marginals follow the measurements."

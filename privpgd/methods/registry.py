@@ -8,6 +8,7 @@ __all__ = ["GENERATORS", "make_generator"]
 # %% ../../nbs/methods/registry.ipynb #c36b0af
 from typing import Any
 
+from ..core.checks import InputError
 from ..core.protocols import Generator
 from .gem import GEM
 from .gsd import GSD
@@ -38,10 +39,12 @@ def make_generator(
     "A generator; an object is taken as it is."
     if isinstance(generator, str):
         if generator not in GENERATORS:
-            raise ValueError(
-                f"generator={generator!r} is not known: use one of "
-                f"{', '.join(map(repr, GENERATORS))}, or an object with "
-                "fit(measurements, schema)."
+            raise InputError(
+                "is not known",
+                f"use one of {', '.join(map(repr, GENERATORS))}, or an object with "
+                "fit(measurements, schema)",
+                argument="generator",
+                value=generator,
             )
         generator = GENERATORS[generator]
     if isinstance(generator, type):
@@ -49,13 +52,17 @@ def make_generator(
             options["n_rows"] = n_rows
         generator = generator(seed=seed, **options)
     elif n_rows is not None and getattr(generator, "n_rows", n_rows) != n_rows:
-        raise ValueError(
-            f"n_rows={n_rows!r} does not go with a generator that has "
-            f"n_rows={generator.n_rows!r}: set it there."
+        raise InputError(
+            f"does not go with a generator that has n_rows={generator.n_rows!r}",
+            "set it there",
+            argument="n_rows",
+            value=n_rows,
         )
     if not isinstance(generator, Generator):
-        raise ValueError(
-            f"generator={generator!r} has no fit(measurements, schema): give a name, a "
-            "class or an object that has it."
+        raise InputError(
+            "has no fit(measurements, schema)",
+            "give a name, a class or an object that has it",
+            argument="generator",
+            value=generator,
         )
     return generator
