@@ -62,8 +62,8 @@ class Bound(StatisticPenalty):
     statistic: Statistic
     low: float = -np.inf  # smallest value that is allowed
     high: float = np.inf  # largest value that is allowed
-    # lambda in the descent, if another penalty asks for one; 0 switches the bound off,
-    # and otherwise the bound is met whatever the weight is
+    # lambda, if another penalty needs a descent; 0 switches the bound off, and any
+    # other weight requires that the bound is met
     weight: float = 1.0
     slack: float = 0.002  # accepted distance from the bound, as a part of the range
     name: str = ""  # for messages
@@ -182,7 +182,7 @@ class Avoid(StatisticPenalty):
         distance2 = (self.statistic(frame) - self.value) ** 2
         return self.weight * self.scale / (self.floor + distance2)
 
-    def unmet(self, frame: ParticleFrame, before: ParticleFrame) -> str:
+    def unmet_message(self, frame: ParticleFrame, before: ParticleFrame) -> str:
         distance = abs(float(self.statistic(frame)) - self.value)
         least = math.sqrt(self.floor)
         if distance >= least:

@@ -68,7 +68,7 @@ class RuleContext:
         self.column_map.index(name)
         return self.column_map.axes[name]
 
-    def in_order(self, names) -> tuple:
+    def in_schema_order(self, names) -> tuple:
         "The names in the order of the schema, each once."
         return tuple(n for n in self.names if n in names)
 
@@ -87,7 +87,7 @@ class RuleSystem:
     def __init__(self, rules: list, context: RuleContext):
         self.rules = rules
         self.context = context
-        self.columns = context.in_order({n for r in rules for n in r.columns})
+        self.columns = context.in_schema_order({n for r in rules for n in r.columns})
         self.fixed = tuple(n for n in self.columns if n in context.public)
         self.free = tuple(n for n in self.columns if n not in context.public)
         self.probes = {n: probe_values(context.axis(n)) for n in self.columns}
@@ -112,7 +112,7 @@ class Candidates(NamedTuple):
 
     values: np.ndarray  # (n or 1, P)
     codes: np.ndarray  # (n or 1, P)
-    n_copies: int = 0  # the first so many are copies of public values
+    n_copies: int = 0  # number of copies of public values; they come first
 
 
 _NO_CODES = np.empty((0, 0), int)  # public values need none
@@ -179,20 +179,22 @@ def rule_factor(
     candidates: Mapping,  # column -> Candidates; public columns have one value a row
 ) -> Factor:  # with a boolean table
     "Where a rule holds, over rows and candidates."
-    mine = [n for n in free if n in rule.columns]
+    axis_columns = [n for n in free if n in rule.columns]
 
     def along_axis(array, name):
-        lengths = (array.shape[1] if name == n else 1 for n in mine)
+        lengths = (array.shape[1] if name == n else 1 for n in axis_columns)
         return array.reshape([len(array), *lengths])
 
     spread = [along_axis(candidates[n].values, n) for n in rule.columns]
     values = np.broadcast_arrays(*spread)
     holds = obeys(rule, [v.ravel() for v in values]).reshape(values[0].shape)
-    if rule.straddle == "forbid" and mine:
-        codes = [along_axis(candidates[n].codes, n) for n in mine]
+    if rule.straddle == "forbid" and axis_columns:
+        codes = [along_axis(candidates[n].codes, n) for n in axis_columns]
         holds = _forbid_partial_cells(holds, codes)
-    lengths = [holds.shape[1 + mine.index(n)] if n in mine else 1 for n in free]
-    return Factor(frozenset(mine), holds.reshape([len(holds), *lengths]))
+    lengths = [
+        holds.shape[1 + axis_columns.index(n)] if n in axis_columns else 1 for n in free
+    ]
+    return Factor(frozenset(axis_columns), holds.reshape([len(holds), *lengths]))
 
 
 # %% ../../nbs/constrain/elimination.ipynb #cc94a7c
@@ -234,7 +236,7 @@ def plan_elimination(
     public_values: Mapping,  # public column -> (n,) values
     n_probes: int,  # probe values of a bin
 ) -> EliminationOrder:
-    "The order of elimination when each bin has so many probe values."
+    "The order of elimination, for this number of probe values of a bin."
     first_row = {n: v[:1] for n, v in public_values.items()}
     return elimination_order(
         system,
@@ -247,7 +249,7 @@ def plan_elimination(
 
 # %% ../../nbs/constrain/elimination.ipynb #c138d8e
 class Elimination(NamedTuple):
-    "What a walk leaves."
+    "The tables that a walk through the columns computes."
 
     joined: list  # for each column of the order, the table before its reduction
     result: np.ndarray  # (rows or 1, reduced axes): all factors joined
@@ -375,12 +377,12 @@ def draw_solution(
 
     walk = eliminate(factors, order, np.logical_and, reduce_column)
     chosen: dict = {}
-    nowhere = np.zeros(n, int)
+    zeros = np.zeros(n, int)
     for name, table in zip(reversed(order), reversed(walk.joined)):
-        index: Any = [np.arange(n) if len(table) > 1 else nowhere]
+        index: Any = [np.arange(n) if len(table) > 1 else zeros]
         for other in system.free:
             read = other in chosen and table.shape[axis[other]] > 1
-            index.append(chosen[other] if read else nowhere)
+            index.append(chosen[other] if read else zeros)
         del index[axis[name]]
         good = np.moveaxis(table, axis[name], -1)[tuple(index)]  # (n, P)
         chosen[name] = (good * rng.random(good.shape)).argmax(1)
@@ -389,8 +391,8 @@ def draw_solution(
 
 # %% ../../nbs/constrain/elimination.ipynb #c522fd2
 _FINE, _FINEST = 65, 1025  # probe values of a bin when a witness is looked for
-_TRIED_TABLE = 2e7  # entries of a table that is always tried
-_MOST_ENTRIES = 1e9  # entries in all, when more is tried
+_SMALL_TABLE = 2e7  # a search with no larger table is always tried
+_MOST_ENTRIES = 1e9  # in the tables of all rows, up to which a larger table is tried
 
 
 def _within_own_cell(
@@ -410,7 +412,7 @@ def _within_own_cell(
     return Candidates(values, np.broadcast_to(own[:, None], values.shape))
 
 
-def _rows_of(candidates: Candidates, rows: np.ndarray, n: int) -> Candidates:
+def _candidates_of_rows(candidates: Candidates, rows: np.ndarray, n: int) -> Candidates:
     "The lines of some of n rows; the only line if it serves all of them."
 
     def lines(array):
@@ -426,7 +428,7 @@ class _Search(NamedTuple):
     in_own_cell: bool  # only in the row's own cell
 
 
-def _searches(n_probes: int) -> list[_Search]:
+def _search_sequence(n_probes: int) -> list[_Search]:
     "From the row's own cell to all cells, from coarse to fine."
     return [
         _Search(_FINE, True),
@@ -463,7 +465,7 @@ def _solve_in_parts(
     "Solutions for parts of the rows, so that no table is too large."
     step = max(int(_CHUNK / largest), 1)
     for rows in np.split(np.arange(n), range(step, n, step)):
-        part = {name: _rows_of(c, rows, n) for name, c in candidates.items()}
+        part = {name: _candidates_of_rows(c, rows, n) for name, c in candidates.items()}
         known = {
             name: Candidates(v[rows][:, None], _NO_CODES)
             for name, v in public_values.items()
@@ -472,9 +474,9 @@ def _solve_in_parts(
         solved = np.flatnonzero(np.broadcast_to(good, len(rows)))
         values, codes = {}, {}
         for name, c in part.items():
-            pick = np.broadcast_to(chosen[name], len(rows))[solved]
-            values[name] = c.values[solved if len(c.values) > 1 else 0, pick]
-            codes[name] = c.codes[solved if len(c.codes) > 1 else 0, pick]
+            picked = np.broadcast_to(chosen[name], len(rows))[solved]
+            values[name] = c.values[solved if len(c.values) > 1 else 0, picked]
+            codes[name] = c.codes[solved if len(c.codes) > 1 else 0, picked]
         yield rows[solved], values, codes
 
 
@@ -492,7 +494,7 @@ def witnesses(
     values: dict = {
         n: system.probes[n][own[:, a], 0] for a, n in enumerate(system.free)
     }
-    for search in _searches(n_probes):
+    for search in _search_sequence(n_probes):
         left = np.flatnonzero(~found)
         if not len(left):
             break
@@ -501,7 +503,7 @@ def witnesses(
         n_candidates = {n: c.values.shape[1] for n, c in candidates.items()}
         largest = elimination_order(system, n_candidates).largest
         fine = search.n_probes > n_probes
-        if largest > _TRIED_TABLE and (fine or len(left) * largest > _MOST_ENTRIES):
+        if largest > _SMALL_TABLE and (fine or len(left) * largest > _MOST_ENTRIES):
             continue
         for rows, new_values, new_codes in _solve_in_parts(
             system, candidates, some, len(left), largest, rng

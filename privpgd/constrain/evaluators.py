@@ -47,8 +47,8 @@ class Cells:
         codes: np.ndarray,  # (m, d)
     ) -> np.ndarray:  # (m,)
         "The number of the cell of each row."
-        mine = tuple(codes[:, j] for j in self.columns)
-        return np.ravel_multi_index(mine, self.shape)
+        cell_codes = tuple(codes[:, j] for j in self.columns)
+        return np.ravel_multi_index(cell_codes, self.shape)
 
     def one_row_each(
         self,
@@ -102,11 +102,11 @@ class MoveEvaluator:
         self,
         codes: np.ndarray,  # (m, d)
         order: Any,  # (m,) which row of the table each row of `codes` is
-        js: Sequence,  # positions of columns that move together
+        moved_columns: Sequence,  # positions of columns that move together
         combinations: np.ndarray,  # (K, columns) or (m, K, columns) codes
     ) -> tuple:  # r, Effects or None
         "The number r, and the effect of each combination as a sum over its columns."
-        found = [self.evaluate_moves(codes, order, j) for j in js]
+        found = [self.evaluate_moves(codes, order, j) for j in moved_columns]
         values = (value for value, effects in found if effects is not None)
         effects = sum_effects([effects for _, effects in found], combinations)
         return next(values, np.nan), effects
@@ -172,12 +172,16 @@ class StatisticEvaluator(MoveEvaluator):
             return value, Effects(features[..., 0].mul_(float(derivative[0])).numpy())
         return value, Effects((features @ derivative.float()).numpy())
 
-    def evaluate_joint_moves(self, codes, order, js, combinations):
-        if self.cell_features is None or not set(self.columns) & set(js):
-            return super().evaluate_joint_moves(codes, order, js, combinations)
+    def evaluate_joint_moves(self, codes, order, moved_columns, combinations):
+        if self.cell_features is None or not set(self.columns) & set(moved_columns):
+            return super().evaluate_joint_moves(
+                codes, order, moved_columns, combinations
+            )
         value, derivative = self._linearize(codes)
         cell_effects = (self.cell_features @ derivative).numpy()
-        change = self.cells.values_after_move(cell_effects, codes, js, combinations)
+        change = self.cells.values_after_move(
+            cell_effects, codes, moved_columns, combinations
+        )
         return value, Effects(change)
 
 
@@ -189,7 +193,7 @@ def _depends_on_shares(
     "Whether a function stays the same if the rows are doubled and reordered."
     doubled = torch.cat([z, z.flip(0)])
     samples = (z, doubled, *z.tensor_split(2))
-    # eight copies of each, so that a division by n - 1 makes no difference
+    # eight copies of each, so that a division by n - 1 makes little difference
     once, twice, first, last = (function(sample.repeat(8, 1)) for sample in samples)
     # near a zero of the function, the difference of two halves gives the scale
     scale = torch.maximum(once.abs(), (last - first).abs())
@@ -291,8 +295,8 @@ def _nonlinear_columns(
     embedding: Embedding,
 ) -> list:  # positions of columns
     "The columns in which the gradient predicts moves with an error above 5 %."
-    at = z.clone().requires_grad_(True)
-    gradient = torch.autograd.grad(function(at), at)[0] * len(z)
+    leaf = z.clone().requires_grad_(True)
+    gradient = torch.autograd.grad(function(leaf), leaf)[0] * len(z)
     nonlinear = []
     for j, where in enumerate(embedding.columns):
         centres = torch.as_tensor(np.asarray(embedding.centres[j]))
@@ -355,8 +359,8 @@ class FunctionEvaluator(MoveEvaluator):
         ):
             self.method = "rows"
             self.nonlinear = _nonlinear_columns(self, z, self.column_map.embedding)
-        few = self.cells.size <= self.max_cells
-        if self.nonlinear != [] and few and _depends_on_shares(self, z):
+        few_cells = self.cells.size <= self.max_cells
+        if self.nonlinear != [] and few_cells and _depends_on_shares(self, z):
             self.method = "cells"
 
     @property
@@ -382,11 +386,15 @@ class FunctionEvaluator(MoveEvaluator):
         if self.nonlinear and j in self.nonlinear:
             return self.value(codes), effects_by_rows(self, codes, j, embedding)
         # linear in this column, so the rows can be in any order
-        return linearize(self, codes, slice(None), j, embedding, bends=False)
+        return linearize(self, codes, slice(None), j, embedding, with_curvature=False)
 
-    def evaluate_joint_moves(self, codes, order, js, combinations):
-        if self.method != "cells" or not set(self.columns) & set(js):
-            return super().evaluate_joint_moves(codes, order, js, combinations)
-        embedding, js = self.column_map.embedding, list(js)
-        effects = effects_by_cells(self, codes, js, self.cells, embedding, combinations)
+    def evaluate_joint_moves(self, codes, order, moved_columns, combinations):
+        if self.method != "cells" or not set(self.columns) & set(moved_columns):
+            return super().evaluate_joint_moves(
+                codes, order, moved_columns, combinations
+            )
+        embedding, moved_columns = self.column_map.embedding, list(moved_columns)
+        effects = effects_by_cells(
+            self, codes, moved_columns, self.cells, embedding, combinations
+        )
         return self.value(codes), effects

@@ -107,7 +107,7 @@ def open_cells(
     for group in solve_groups(rules, context):
         mask &= onto_columns(group.allowed, group.columns, columns, np.any)
     for fact in facts:
-        common = context.in_order(set(fact.columns) & set(columns))
+        common = context.in_schema_order(set(fact.columns) & set(columns))
         if fact.table is not None and common:
             mask &= onto_columns(fact.table(common) > 0, common, columns, np.any)
     return mask
@@ -145,7 +145,7 @@ def _public_moments(
 def as_fraction(
     statistic: Statistic, facts: Sequence[Fact], column_map: ColumnMap
 ) -> tuple | None:  # coefficients of (1, means), numerator and denominator
-    "A statistic as a fraction of means, given public tables; None if it is none."
+    "A statistic as a fraction of means, given public tables; None if impossible."
     if not isinstance(statistic, Correlation):
         return statistic.fraction(column_map)
     of_a = _public_moments(statistic.a, facts, column_map)
@@ -229,10 +229,10 @@ INFEASIBLE = 2  # status of scipy's linear programs; 0: solved
 
 def is_feasible(
     facts: Sequence[Fact],  # rules, bounds and public tables
-    # on whose cells they are judged; tables and rules are projected onto them
+    # the facts are checked on the cells of these; tables and rules are projected
     columns: tuple,
     context: RuleContext,  # the columns, and public values
-    # unknowns of the linear program; beyond them nothing is known to be impossible
+    # unknowns of the linear program; with more of them, the answer is always true
     max_unknowns: float = 1e5,
 ) -> bool:
     "Whether some table obeys all facts."
@@ -240,26 +240,30 @@ def is_feasible(
     if not len(cells):
         return False
     margins, coefficients = linear_conditions(facts, columns, cells, context.column_map)
-    keys = [m.key for m in margins]
+    keys = [margin.key for margin in margins]
     unknowns = np.unique(np.column_stack([*keys, coefficients]), axis=0)
-    n = len(unknowns)
-    if n > max_unknowns:
+    n_unknowns = len(unknowns)
+    if n_unknowns > max_unknowns:
         return True
     bounds = -unknowns[:, len(margins) :].T
     blocks: list = [csr_array(bounds)]
     limits: list = [np.zeros(len(bounds))]
     sums = []
-    for a, m in enumerate(margins):
-        place = (unknowns[:, a].astype(int), np.arange(n))
-        sums.append(csr_array((np.ones(n), place), shape=(m.shares.size, n)))
+    for a, margin in enumerate(margins):
+        place = (unknowns[:, a].astype(int), np.arange(n_unknowns))
+        sums.append(
+            csr_array(
+                (np.ones(n_unknowns), place), shape=(margin.shares.size, n_unknowns)
+            )
+        )
     blocks += [*sums, *(-s for s in sums)]
-    limits += [m.shares + m.slack for m in margins]
-    limits += [m.slack - m.shares for m in margins]
+    limits += [margin.shares + margin.slack for margin in margins]
+    limits += [margin.slack - margin.shares for margin in margins]
     program = dict(
-        c=np.zeros(n),
+        c=np.zeros(n_unknowns),
         A_ub=vstack(blocks),
         b_ub=np.concatenate(limits),
-        A_eq=np.ones((1, n)),
+        A_eq=np.ones((1, n_unknowns)),
         b_eq=[1.0],
     )
     status = linprog(**program, method="highs").status
@@ -269,8 +273,8 @@ def is_feasible(
 
 
 # %% ../../nbs/constrain/feasibility.ipynb #c21db71
-_LISTED_CELLS = 2e6  # cells that are listed
-_EASY_CELLS = 1e5  # beyond them, each fact is checked on its own columns, too
+_LISTED_CELLS = 2e6  # with more cells, columns are not solved together
+_EASY_CELLS = 1e5  # with more cells, each fact is checked on its own columns, too
 
 
 def conflict_error(
@@ -305,11 +309,11 @@ def check_jointly(facts: Sequence[Fact], context: RuleContext) -> None:
     "Raise a sentence that names the facts when no table obeys all of them."
     for connected in connected_sets([f for f in facts if f.connects]):
         if all(f.rule is not None for f in connected):
-            continue  # the groups of rules are not empty
-        columns = context.in_order({n for f in connected for n in f.columns})
+            continue  # rules alone: `checked_groups` has found that they allow a cell
+        columns = context.in_schema_order({n for f in connected for n in f.columns})
         scopes = [columns]
         if context.n_cells(columns) > _EASY_CELLS:
-            scopes += [context.in_order(f.columns) for f in connected]
+            scopes += [context.in_schema_order(f.columns) for f in connected]
         for scope in scopes:
             if context.n_cells(scope) > _LISTED_CELLS:
                 continue
@@ -317,9 +321,9 @@ def check_jointly(facts: Sequence[Fact], context: RuleContext) -> None:
             def fails(some):
                 return not is_feasible(some, scope, context)
 
-            here = _facts_about(facts, scope)
-            if fails(here):
-                raise conflict_error(minimal_conflict(here, fails), context)
+            related_facts = _facts_about(facts, scope)
+            if fails(related_facts):
+                raise conflict_error(minimal_conflict(related_facts, fails), context)
 
 
 def check_limits(bounds: Sequence[Bound], column_map: ColumnMap) -> None:
@@ -329,7 +333,7 @@ def check_limits(bounds: Sequence[Bound], column_map: ColumnMap) -> None:
         tolerance = bound.tolerance(column_map)
         if bound.low > high + tolerance or bound.high < low - tolerance:
             raise RuleError(
-                f"{bound.label()} asks for what cannot be",
+                f"{bound.label()} cannot be met",
                 "the statistic, read at the middle of bins, lies between "
                 f"{low:g} and {high:g}; correct it",
             )

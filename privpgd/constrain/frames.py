@@ -115,7 +115,7 @@ class ColumnMap:
 # %% ../../nbs/constrain/frames.ipynb #c011
 def _straight_through(
     value: torch.Tensor,  # what the result equals
-    smooth: torch.Tensor,  # what the result's gradient is taken from
+    smooth: torch.Tensor,  # source of the result's gradient
 ) -> torch.Tensor:
     "The value of one tensor with the gradient of another."
     return smooth + (value - smooth).detach()
@@ -232,7 +232,8 @@ def _warn_of_split_bins(
     unit = axis.tick / _MICROSECONDS_A_DAY if axis.kind == "date" else 1.0
     first, last = (np.asarray(ends, float) * unit for ends in (axis.first, axis.last))
     low, high = limits
-    # a high limit at a bin's first value splits the bin only if that value has weight
+    # a high limit at the first value of a bin splits a bin of whole numbers only: in a
+    # bin of real numbers, a single value has no mass
     begins_before = np.less_equal if axis.whole else np.less
     cases = []
     if low is not None:
@@ -343,7 +344,11 @@ class ParticleFrame:
         of other levels, or memberships if the column is not on a line. A missing
         value reads as the last knot; `present` tells which values are missing."""
         if name not in self._columns:
-            read = self._number if self.column_map.on_line[name] else self.memberships
+            read = (
+                self._numeric_column
+                if self.column_map.on_line[name]
+                else self.memberships
+            )
             self._columns[name] = read(name)
         return self._columns[name]
 
@@ -372,11 +377,11 @@ class ParticleFrame:
                 "give one for each",
             )
         if not self.column_map.on_line[name]:
-            return self.memberships(name) @ self._tensor(values)
+            return self.memberships(name) @ self._as_tensor(values)
         positions = self._coordinates(name)[:, 0] * k - 0.5
         inside = positions.detach().clamp(0, k - 1)
-        exact = _interpolate(inside, self._tensor(values))
-        blurred = self._tensor(_gaussian_blur(values, 0.1 * k))
+        exact = _interpolate(inside, self._as_tensor(values))
+        blurred = self._as_tensor(_gaussian_blur(values, 0.1 * k))
         return _straight_through(exact, _interpolate(positions, blurred))
 
     def region(
@@ -401,7 +406,7 @@ class ParticleFrame:
         known = ~np.isnan(self.column_map.values(name))
         return self.lookup(name, known.astype(float))
 
-    def _tensor(self, values: np.ndarray) -> torch.Tensor:
+    def _as_tensor(self, values: np.ndarray) -> torch.Tensor:
         like = self._particles
         return torch.as_tensor(values, dtype=like.dtype, device=like.device)
 
@@ -410,9 +415,9 @@ class ParticleFrame:
         where = self.column_map.embedding.columns[self.column_map.index(name)]
         return self._particles[:, where]
 
-    def _number(self, name: str) -> torch.Tensor:  # (m,)
+    def _numeric_column(self, name: str) -> torch.Tensor:  # (m,)
         knots, offset = self.column_map.knots[name]
-        values = self._tensor(knots)
+        values = self._as_tensor(knots)
         k = self.column_map.shape[self.column_map.index(name)]
         positions = self._coordinates(name)[:, 0] * k - offset
         extended = _interpolate(positions, values)

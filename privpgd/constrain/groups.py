@@ -46,7 +46,7 @@ def drop_null_cells(
     some: np.ndarray,  # boolean over the codes: cells with at least one good point
     several: np.ndarray,  # of the same shape: cells with more than one
 ) -> np.ndarray:  # boolean, of the same shape
-    "The cells with several good points, and those that a code cannot do without."
+    "Cells with several good points, and those with one that a code needs."
     kept = several.copy()
     for axis in range(some.ndim):
         others = tuple(a for a in range(some.ndim) if a != axis)
@@ -76,7 +76,7 @@ def solve_grid(system: RuleSystem) -> GridSolution:
     if n_cells > _MOST_CELLS:
         bins = int(_MOST_CELLS ** (1 / len(system.columns)))
         raise InputError(
-            f"the rules on {columns} hang together and have {n_cells:.1g} combinations "
+            f"the rules on {columns} are connected and have {n_cells:.1g} combinations "
             f"of codes, above the limit of {_MOST_CELLS:.0e}",
             f"give each of these columns about {bins} bins, or drop a rule that ties "
             "them together",
@@ -87,8 +87,8 @@ def solve_grid(system: RuleSystem) -> GridSolution:
             break
     if largest > _LARGEST_TABLE:
         raise InputError(
-            f"the rules on {columns} have {largest:.1g} points to ask at once, above "
-            f"the limit of {_LARGEST_TABLE:.0e}",
+            f"the rules on {columns} have {largest:.1g} points to evaluate at once, "
+            f"above the limit of {_LARGEST_TABLE:.0e}",
             "give these columns fewer bins, or write rules that read fewer of them",
         )
     candidates = all_candidates(system, {}, n_probes)
@@ -103,8 +103,9 @@ def solve_grid(system: RuleSystem) -> GridSolution:
 
 # %% ../../nbs/constrain/groups.ipynb #c311e2c
 _ROW_PROBES = (3, 5, 17, 65, 257, 1025)  # probe values of a bin, from coarse to fine
-_EASY_QUESTIONS = 2e7  # rows times table entries with which a grid of probes is chosen
-_RETRY_QUESTIONS = 1e8  # beyond them, rows are not solved again with more probe values
+# a question is one entry of the elimination's largest table, for one distinct row
+_EASY_QUESTIONS = 2e7  # more probe values are used up to this number of questions
+_RETRY_QUESTIONS = 1e8  # above it, rows are not solved again with more probe values
 
 
 class DistinctRows(NamedTuple):
@@ -183,7 +184,7 @@ def _classify(allowed: np.ndarray) -> tuple:  # (u, ...) -> (u,) class, (classes
 def _cells_by_public_bin(
     system: RuleSystem,
 ) -> np.ndarray:  # (codes of fixed columns, codes of free columns) boolean
-    "What suits some value of the public bins; anything where nothing does."
+    "Cells that suit some value of a public bin; all cells if none does."
     bins = RuleSystem(system.rules, RuleContext(system.context.column_map))
     order = [system.columns.index(n) for n in (*system.fixed, *system.free)]
     allowed = solve_grid(bins).allowed.transpose(order)
@@ -205,7 +206,7 @@ def _completable_by_each_rule(system: RuleSystem) -> np.ndarray:  # (n,) bool
 
 def solve_rows(
     system: RuleSystem,
-    max_questions: float,  # beyond them public values count by their bins
+    max_questions: float,  # above this number, public values count by their bins
 ) -> tuple[RowClasses, int]:  # and the number of probe values of a bin
     "Which cells each class of public rows may take."
     rows = _distinct_rows(system)
@@ -244,7 +245,7 @@ class Group(RuleSystem):
         self,
         rules: list,  # that share columns
         context: RuleContext,  # the columns, and public values
-        max_questions: float = 2e8,  # beyond them public values count by their bins
+        max_questions: float = 2e8,  # above it, public values count by their bins
     ):
         super().__init__(rules, context)
         if self.fixed:
@@ -343,15 +344,15 @@ def _check_public_rows(group: Group) -> None:
     free = list(dict.fromkeys(n for g in blamed for n in g.free))
     exhaustive = not any(g.is_binned(n) for g in blamed for n in g.free)
     n_rows = np.any([~g.completable for g in blamed], axis=0).sum()
-    how, remedy = "", "correct one of them"
+    condition, remedy = "", "correct one of them"
     if free and exhaustive:
-        how = f", whatever {', '.join(free)} is"
+        condition = f", whatever {', '.join(free)} is"
     elif free:
-        how = f" with every value of {', '.join(free)} that was asked"
+        condition = f" with every value of {', '.join(free)} that was tried"
         remedy += ", or allow a range where the rule asks for a single value"
     raise RuleError(
         f"{n_rows} rows of the public columns {', '.join(fixed)} break "
-        f"{name_rules(rules)}{how}",
+        f"{name_rules(rules)}{condition}",
         remedy,
     )
 
@@ -366,7 +367,7 @@ def _empty_group_error(group: Group) -> RuleError:
     rules = minimal_conflict(group.rules, fails)
     columns = [n for n in group.columns if any(n in r.columns for r in rules)]
     binned = any(group.is_binned(n) for n in columns)
-    where = f" at the {group.n_probes} points that were asked in each bin" * binned
+    where = f" at the {group.n_probes} points that were tried in each bin" * binned
     combination = f"combination of {', '.join(columns)}{where}"
     if len(rules) > 1:
         return RuleError(
@@ -391,7 +392,7 @@ def checked_groups(rules: Sequence, context: RuleContext) -> list[Group]:
         for rule in group.vacuous:
             warnings.warn(
                 f"the rule {rule.label()} forbids none of the values of "
-                f"{', '.join(rule.columns)} that were asked: check its predicate, and "
+                f"{', '.join(rule.columns)} that were tried: check its predicate, and "
                 "how it spells its levels.",
                 UserWarning,
                 stacklevel=3,

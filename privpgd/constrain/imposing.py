@@ -52,7 +52,9 @@ def _rake_allowed(
     return x / x.sum()
 
 
-def _shared(tables: Mapping, clique: tuple) -> list:  # of (columns, array)
+def _tables_sharing_columns(
+    tables: Mapping, clique: tuple
+) -> list:  # of (columns, array)
     "The tables that share a column with a clique."
     return [(names, t) for names, t in tables.items() if set(names) & set(clique)]
 
@@ -95,11 +97,11 @@ def impose(
     fitted: dict = {}
     for clique, t in {**tables, **public}.items():
         masks[clique] = np.ones(t.shape, bool)
-        for names, f in _shared(forbidden, clique):
+        for names, f in _tables_sharing_columns(forbidden, clique):
             masks[clique] &= onto_columns(~f, names, clique, np.any)
         public_margins[clique] = [
             onto_columns(p, names, clique, np.sum)
-            for names, p in _shared(public, clique)
+            for names, p in _tables_sharing_columns(public, clique)
         ]
         fitted[clique] = _rake_allowed(t, masks[clique], public_margins[clique], rounds)
     agreed = _agreed_margins(fitted, forbidden, known)
@@ -148,16 +150,16 @@ def repair(
             return np.concatenate(parts, axis=1).astype(np.float64)
 
         for k in np.unique(row_class[forbidden]):
-            mine = forbidden[row_class[forbidden] == k]
+            class_rows = forbidden[row_class[forbidden] == k]
             targets = np.argwhere(group.allowed_by_class[k])
             cells, which = np.unique(
-                codes[mine][:, columns], axis=0, return_inverse=True
+                codes[class_rows][:, columns], axis=0, return_inverse=True
             )
             tree = cKDTree(positions(targets))
-            here = positions(cells)
-            radius = np.sqrt(tree.query(here)[0] ** 2 + 1e-9)
-            for i, nearest in enumerate(tree.query_ball_point(here, radius)):
-                moved = mine[which.ravel() == i]
+            cell_positions = positions(cells)
+            radius = np.sqrt(tree.query(cell_positions)[0] ** 2 + 1e-9)
+            for i, nearest in enumerate(tree.query_ball_point(cell_positions, radius)):
+                moved = class_rows[which.ravel() == i]
                 drawn = rng.choice(np.sort(nearest), len(moved))
                 codes[np.ix_(moved, columns)] = targets[drawn]
     return codes
@@ -203,8 +205,8 @@ def place_rows(
     for group in groups:
         if not any(group.is_binned(n) for n in group.columns):
             continue
-        mine = codes[:, column_map.embedding.index(group.columns)]
-        drawn = draw(mine, group.columns, 0)
+        group_codes = codes[:, column_map.embedding.index(group.columns)]
+        drawn = draw(group_codes, group.columns, 0)
         values = {n: np.array(v) for n, v in zip(group.columns, drawn)}
         values |= {n: v for n, v in known_values.items() if n in group.columns}
 
@@ -218,7 +220,7 @@ def place_rows(
         for r in range(1, rounds + 1):
             if not len(wrong):
                 break
-            for n, v in zip(group.columns, draw(mine[wrong], group.columns, r)):
+            for n, v in zip(group.columns, draw(group_codes[wrong], group.columns, r)):
                 if n not in known_values:
                     values[n][wrong] = v
             wrong = wrong[breaks_a_rule(wrong)]

@@ -52,7 +52,7 @@ def _mean_leverage(
 
 
 class Multiplier:
-    "A number of the rows that must reach a limit, and the price that brings it there."
+    "A number computed from the rows that must reach a limit, and the price for it."
 
     def __init__(
         self,
@@ -81,7 +81,9 @@ class Multiplier:
         }
         # columns that move together -> their leverage
         self.leverage = {
-            js: _mean_leverage(e.change) for js, e in effects.items() if e is not None
+            moved_columns: _mean_leverage(e.change)
+            for moved_columns, e in effects.items()
+            if e is not None
         }
         n = max(sum(x > 0 for x in self.leverage.values()), 1)
         if not self.tolerance:
@@ -95,20 +97,22 @@ class Multiplier:
 
     def effects(self, codes: np.ndarray, order: np.ndarray, j: int) -> Effects | None:
         "The effects of each code of a column, and their price."
-        return self._price((j,), *self.evaluator.evaluate_moves(codes, order, j))
+        return self._step_and_price(
+            (j,), *self.evaluator.evaluate_moves(codes, order, j)
+        )
 
     def tied_effects(
         self,
         codes: np.ndarray,  # (m, d)
         order: np.ndarray,  # (m,) which row of the table each of them is
-        js: Sequence,  # positions of columns that move together
+        moved_columns: Sequence,  # positions of columns that move together
         cells: np.ndarray,  # (K, columns) or (m, K, columns) codes
     ) -> Effects | None:
         "The effects of each combination of codes, and their price."
-        found = self.evaluator.evaluate_joint_moves(codes, order, js, cells)
-        return self._price(tuple(js), *found)
+        found = self.evaluator.evaluate_joint_moves(codes, order, moved_columns, cells)
+        return self._step_and_price(tuple(moved_columns), *found)
 
-    def _price(
+    def _step_and_price(
         self,
         columns: tuple,  # positions of the columns that are visited
         number: float,  # present value
@@ -122,7 +126,7 @@ class Multiplier:
         largest = max(self.leverage.values())
         penalty_parameter = self.scale / (largest**2 + 1e-12)
         correction = penalty_parameter * (number - self.limit)
-        if self.visited:  # the first visit has nothing to take over
+        if self.visited:  # before the first visit there is no violation to respond to
             self.value = max(self.value + self.step * correction, self.floor)
         self.visited = True
         return effects._replace(
@@ -134,7 +138,11 @@ class Multiplier:
     def _update_leverage(self, columns: tuple, effects: Effects) -> None:
         "Replace the leverage of the columns that are visited, alone or together."
         replaced = {columns, *((j,) for j in columns)}
-        kept = {js: x for js, x in self.leverage.items() if js not in replaced}
+        kept = {
+            moved_columns: x
+            for moved_columns, x in self.leverage.items()
+            if moved_columns not in replaced
+        }
         self.leverage = kept | {columns: _mean_leverage(effects.change)}
 
     def violation(self, codes: np.ndarray) -> float:

@@ -44,7 +44,7 @@ class PenaltyTerm:
         "How messages name the term."
         return f"the penalty {self.name!r}" if self.name else "a penalty"
 
-    def unmet(
+    def unmet_message(
         self,
         frame: ParticleFrame,  # the final rows
         before: ParticleFrame,  # the particles before the descent
@@ -126,7 +126,7 @@ class Penalty(PenaltyTerm):
     def __call__(self, frame: ParticleFrame) -> torch.Tensor:
         return self.weight * self.fn(frame)
 
-    def unmet(self, frame: ParticleFrame, before: ParticleFrame) -> str:
+    def unmet_message(self, frame: ParticleFrame, before: ParticleFrame) -> str:
         if self.limit is None:
             return ""
         value, start = float(self.fn(frame)), float(self.fn(before))
@@ -201,9 +201,9 @@ def _evaluate_on_random_particles(
 def _check_value(value: Any, z: torch.Tensor, label: str) -> None:
     "Raise unless the value is one finite, differentiable number."
     if isinstance(value, torch.Tensor) and value.numel() != 1:
-        shown = f"a tensor of shape {tuple(value.shape)}"
+        description = f"a tensor of shape {tuple(value.shape)}"
     else:
-        shown = repr(value)
+        description = repr(value)
         if (
             isinstance(value, torch.Tensor)
             and value.requires_grad
@@ -213,7 +213,7 @@ def _check_value(value: Any, z: torch.Tensor, label: str) -> None:
         ):
             return
     raise InputError(
-        f"{label} gives {shown}",
+        f"{label} gives {description}",
         "it must give one finite, real, differentiable number (a torch tensor, on the "
         "particles' device)",
     )

@@ -224,15 +224,15 @@ def parse_marginals(
 # %% ../../nbs/constrain/public.ipynb #c96f5d9
 def _whole_rows(
     table: np.ndarray,  # shares of the cells
-    settled: list,  # axes whose counts are fixed already
-    have: np.ndarray,  # (cells of these axes,) their counts
+    fixed_axes: list,  # axes whose counts are fixed already
+    settled_counts: np.ndarray,  # (cells of these axes,) their counts
 ) -> np.ndarray:  # whole numbers, of the shape of the table
     "Numbers of rows for the cells of a table, by largest remainders."
-    order = settled + [a for a in range(table.ndim) if a not in settled]
-    t = table.transpose(order).reshape(len(have), -1)
-    exact = have[:, None] * t / np.maximum(t.sum(1, keepdims=True), 1e-300)
+    order = fixed_axes + [a for a in range(table.ndim) if a not in fixed_axes]
+    t = table.transpose(order).reshape(len(settled_counts), -1)
+    exact = settled_counts[:, None] * t / np.maximum(t.sum(1, keepdims=True), 1e-300)
     whole = np.floor(exact + 1e-9).astype(int)
-    for row, x, n in zip(whole, exact, have):
+    for row, x, n in zip(whole, exact, settled_counts):
         row[np.argsort(row - x, kind="stable")[: n - row.sum()]] += 1
     return whole.reshape([table.shape[a] for a in order]).transpose(np.argsort(order))
 
@@ -257,9 +257,9 @@ class RowMover(NamedTuple):
         wanted[:, columns] = target
         new = repair(wanted, self.groups, self.embedding, self.keep, self.rng, rows)
         keep = self.embedding.index(self.keep)
-        can = np.flatnonzero((new[:, keep] == wanted[:, keep]).all(1))
-        n_followers = (new != wanted)[can].sum(1)
-        return can[np.argsort(n_followers, kind="stable")], new
+        movable = np.flatnonzero((new[:, keep] == wanted[:, keep]).all(1))
+        n_followers = (new != wanted)[movable].sum(1)
+        return movable[np.argsort(n_followers, kind="stable")], new
 
 
 _BATCH = 256  # rows that are tried at once
@@ -268,35 +268,35 @@ _BATCH = 256  # rows that are tried at once
 def _match_counts(
     codes: np.ndarray,  # (m, d), changed in place
     columns: np.ndarray,  # positions of the table's columns
-    settled: list,  # axes of the table whose counts are fixed already
+    fixed_axes: list,  # axes of the table whose counts are fixed already
     table: np.ndarray,  # public shares
     mover: RowMover,
 ) -> None:
     "Move rows until the cells of a public table have their counts, or nothing helps."
-    shape = [table.shape[a] for a in settled] or [1]
-    fixed = tuple(codes[:, columns[settled]].T) or (np.zeros(len(codes), int),)
-    have = np.bincount(
+    shape = [table.shape[a] for a in fixed_axes] or [1]
+    fixed = tuple(codes[:, columns[fixed_axes]].T) or (np.zeros(len(codes), int),)
+    settled_counts = np.bincount(
         np.ravel_multi_index(fixed, shape), minlength=int(np.prod(shape))
     )
-    wanted = _whole_rows(table, settled, have).ravel()
+    wanted = _whole_rows(table, fixed_axes, settled_counts).ravel()
     cell = np.ravel_multi_index(tuple(codes[:, columns].T), table.shape)
     surplus = np.bincount(cell, minlength=table.size) - wanted
-    for to in np.flatnonzero(surplus < 0):
-        target = np.array(np.unravel_index(to, table.shape))
+    for target_cell in np.flatnonzero(surplus < 0):
+        target = np.array(np.unravel_index(target_cell, table.shape))
         rows = mover.rng.permutation(np.flatnonzero(surplus[cell] > 0))
-        rows = rows[(codes[rows][:, columns[settled]] == target[settled]).all(1)]
+        rows = rows[(codes[rows][:, columns[fixed_axes]] == target[fixed_axes]).all(1)]
         for batch in np.split(rows, range(_BATCH, len(rows), _BATCH)):
-            if surplus[to] == 0:
+            if surplus[target_cell] == 0:
                 break
-            can, new = mover.move(codes, batch, columns, target)
-            for i in can:
+            movable, new = mover.move(codes, batch, columns, target)
+            for i in movable:
                 row = batch[i]
-                if surplus[to] == 0 or surplus[cell[row]] <= 0:
+                if surplus[target_cell] == 0 or surplus[cell[row]] <= 0:
                     continue
                 surplus[cell[row]] -= 1
-                surplus[to] += 1
+                surplus[target_cell] += 1
                 codes[row] = new[i]
-                cell[row] = to
+                cell[row] = target_cell
 
 
 def exact_counts(
@@ -310,14 +310,14 @@ def exact_counts(
     "Rows with exactly the public counts, as far as the rules allow."
     codes = np.array(codes, np.int32)
     rng = np.random.default_rng(seed)
-    counted = set(fixed)
+    settled_columns = set(fixed)
     for clique, table in public.items():
-        settled = [a for a, n in enumerate(clique) if n in counted]
-        counted |= set(clique)
-        if len(settled) < len(clique):
-            mover = RowMover(groups, embedding, tuple(counted), rng)
+        fixed_axes = [a for a, n in enumerate(clique) if n in settled_columns]
+        settled_columns |= set(clique)
+        if len(fixed_axes) < len(clique):
+            mover = RowMover(groups, embedding, tuple(settled_columns), rng)
             columns = np.array(embedding.index(clique))
-            _match_counts(codes, columns, settled, table, mover)
+            _match_counts(codes, columns, fixed_axes, table, mover)
     return codes
 
 
@@ -355,7 +355,7 @@ class PublicRows(NamedTuple):
 
 
 # %% ../../nbs/constrain/public.ipynb #cf26911
-_MICROSECONDS = 86_400e6  # of a day
+_MICROSECONDS_PER_DAY = 86_400e6  # of a day
 
 
 def _plain_dates(raw: Any) -> np.ndarray:  # (m,) datetime64[us]
@@ -371,7 +371,10 @@ def _bounds_of(axis: Axis) -> tuple:  # numbers, or dates
     low, high = axis.edges[0], axis.edges[-1]
     if axis.kind != "date":
         return low, high
-    ends = [np.datetime64(round(float(x) * _MICROSECONDS), "us") for x in (low, high)]
+    ends = [
+        np.datetime64(round(float(x) * _MICROSECONDS_PER_DAY), "us")
+        for x in (low, high)
+    ]
     return ends[0], ends[1]
 
 
@@ -531,8 +534,8 @@ def reweight_tables(
     weight = equal_weight
     for _ in range(rounds):
         for clique, t in public.items():
-            have = np.bincount(cells[clique], weight, t.size)
-            weight = weight * raking_factors(t.ravel(), have)[cells[clique]]
+            present = np.bincount(cells[clique], weight, t.size)
+            weight = weight * raking_factors(t.ravel(), present)[cells[clique]]
         for bound, f in zip(bounds, features):
             weight = tilt_to_bound(bound, f, weight, column_map)
     out: dict[tuple, np.ndarray] = {}

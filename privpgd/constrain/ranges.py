@@ -48,8 +48,8 @@ __all__ = [
     "reachable_range",
     "rate_patterns",
     "pattern_equations",
-    "values_exist",
-    "check_values",
+    "bounds_are_compatible",
+    "check_compatible_bounds",
     "check_facts",
     "check_avoid",
 ]
@@ -68,7 +68,7 @@ def correlation_range(
     return -float(has_rising_pair(cells[:, ::-1])), float(has_rising_pair(cells))
 
 
-def _open_by_value(
+def _open_cells_by_value(
     statistic: Correlation, facts: Sequence[Fact], context: RuleContext
 ) -> np.ndarray:  # boolean, (codes of a, codes of b)
     "The open cells of a correlation's columns, in the order of their values."
@@ -128,17 +128,17 @@ def is_linear(statistic: Statistic, column_map: ColumnMap) -> bool:
 
 
 def _bisect(
-    can: Callable,  # value -> whether the statistic can be there or beyond
+    is_possible: Callable,  # value -> whether the statistic can be there or beyond
     reachable: float,  # a value that it can have
     extreme: float,  # the end of its natural range
     steps: int = 8,
 ) -> float:
     "The nearest value to `reachable` that is known to be out of reach, or `extreme`."
-    if can(extreme):
+    if is_possible(extreme):
         return extreme
     for _ in range(steps):
         middle = (reachable + extreme) / 2
-        if can(middle):
+        if is_possible(middle):
             reachable = middle
         else:
             extreme = middle
@@ -149,24 +149,26 @@ def reachable_range(
     statistic: Statistic,
     facts: Sequence[Fact],  # rules and public tables
     context: RuleContext,
-    max_cells: float = 1e5,  # beyond them, the range is not narrowed by bisection
+    max_cells: float = 1e5,  # with more cells, bisection is not used
 ) -> tuple[float, float]:  # smallest and largest value, not too narrow
     "What a statistic can be when the facts hold."
     if isinstance(statistic, Threshold):
         return threshold_range(statistic, facts, context)
-    columns = context.in_order(statistic.names())
-    near = [f for f in facts if set(f.columns) & set(columns)]
+    columns = context.in_schema_order(statistic.names())
+    related_facts = [f for f in facts if set(f.columns) & set(columns)]
     if isinstance(statistic, Correlation):
-        low, high = correlation_range(_open_by_value(statistic, near, context))
+        low, high = correlation_range(
+            _open_cells_by_value(statistic, related_facts, context)
+        )
     else:
         low, high = statistic.limits(context.column_map)
-    fraction = as_fraction(statistic, near, context.column_map)
-    if not near or not fraction or context.n_cells(columns) > max_cells:
+    fraction = as_fraction(statistic, related_facts, context.column_map)
+    if not related_facts or not fraction or context.n_cells(columns) > max_cells:
         return low, high
 
     def can_be(**side):
         bound = Bound(statistic, **side, slack=0.0)
-        return is_feasible([*near, bound_fact(bound)], columns, context)
+        return is_feasible([*related_facts, bound_fact(bound)], columns, context)
 
     return (
         _bisect(lambda value: can_be(high=value), high, low),
@@ -179,14 +181,14 @@ def rate_patterns(
     rates: Sequence[Rate],  # over the same group
     facts: Sequence[Fact],  # rules and public tables
     context: RuleContext,
-    max_cells: float = 1e5,  # beyond them all vectors of 0 and 1 are patterns
+    max_cells: float = 1e5,  # with more cells, all vectors of 0 and 1
 ) -> np.ndarray:  # (patterns, rates)
     "What a row of the group can count in each of the rates."
-    columns = context.in_order({n for r in rates for n in r.names()})
+    columns = context.in_schema_order({n for r in rates for n in r.names()})
     if context.n_cells(columns) > max_cells:
         return np.array(list(itertools.product((0.0, 1.0), repeat=len(rates))))
-    near = [f for f in facts if set(f.columns) & set(columns)]
-    cells = np.argwhere(open_cells(near, columns, context))
+    related_facts = [f for f in facts if set(f.columns) & set(columns)]
+    cells = np.argwhere(open_cells(related_facts, columns, context))
     features = np.stack(
         [cell_features(r, columns, cells, context.column_map) for r in rates], 1
     )  # (cells, rates, 2): counted, and in the group but not counted
@@ -212,7 +214,7 @@ def pattern_equations(
     first = len(terms)
     width = first + sum(len(patterns) for _, patterns in tied)
     blocks = [np.zeros((0, width))]
-    right = [np.zeros(0)]
+    right_side = [np.zeros(0)]
     for group, patterns in tied:
         k = len(group)
         weights = slice(first, first + len(patterns))
@@ -221,9 +223,9 @@ def pattern_equations(
         block[:k, weights] = -patterns.T
         block[k, weights] = 1
         blocks.append(block)
-        right.append(np.eye(k + 1)[k])
+        right_side.append(np.eye(k + 1)[k])
         first += len(patterns)
-    return np.concatenate(blocks), np.concatenate(right)
+    return np.concatenate(blocks), np.concatenate(right_side)
 
 
 # %% ../../nbs/constrain/ranges.ipynb #cc48e78
@@ -250,7 +252,7 @@ def _bound_inequalities(
     return np.array(rows), limits
 
 
-def values_exist(
+def bounds_are_compatible(
     bounds: Sequence[Bound],
     facts: Sequence[Fact],  # rules and public tables
     context: RuleContext,
@@ -260,12 +262,12 @@ def values_exist(
     terms: list = []
     to_narrow: list = []
     for bound in bounds:
-        mine = [s for _, s in signed_terms(bound.statistic)]
-        for s in mine:
+        own_terms = [s for _, s in signed_terms(bound.statistic)]
+        for s in own_terms:
             if s not in terms:
                 terms.append(s)
         if not is_linear(bound.statistic, column_map):
-            to_narrow += mine
+            to_narrow += own_terms
     if not to_narrow:
         return True
     ranges = [
@@ -274,7 +276,7 @@ def values_exist(
     ]
     if any(low > high for low, high in ranges):
         return False
-    equations, right = pattern_equations(terms, facts, context)
+    equations, right_side = pattern_equations(terms, facts, context)
     n = equations.shape[1]
     rows, limits = _bound_inequalities(bounds, terms, n, column_map)
     program = linprog(
@@ -282,13 +284,13 @@ def values_exist(
         A_ub=rows,
         b_ub=limits,
         A_eq=equations,
-        b_eq=right,
+        b_eq=right_side,
         bounds=[*ranges, *[(0.0, None)] * (n - len(terms))],
     )
     return program.status != INFEASIBLE
 
 
-def check_values(
+def check_compatible_bounds(
     bounds: Sequence[Bound],
     facts: Sequence[Fact],  # rules and public tables
     context: RuleContext,
@@ -298,7 +300,7 @@ def check_values(
     def fails(some):
         some_bounds = [x for x in some if isinstance(x, Bound)]
         some_facts = [x for x in some if isinstance(x, Fact)]
-        return not values_exist(some_bounds, some_facts, context)
+        return not bounds_are_compatible(some_bounds, some_facts, context)
 
     if fails([*bounds, *facts]):
         raise conflict_error(minimal_conflict([*bounds, *facts], fails), context)
@@ -318,7 +320,7 @@ def check_facts(
     rules = [f for f in facts if f.rule is not None]
     tables = [f for f in facts if f.table is not None]
     check_jointly([*rules, *linear, *tables], context)
-    check_values(bounds, facts, context)
+    check_compatible_bounds(bounds, facts, context)
 
 
 def check_avoid(

@@ -200,12 +200,12 @@ def anneal_rows(
     tables: dict,  # clique -> probability array
     schema,  # anything with `names` and `shape`
     requirements: Requirements,  # what must hold
-    anneal_sweeps: int,  # visits of each entry at a falling temperature
+    anneal_sweeps: int,  # number of sweeps at a falling temperature
     *,
     seed=None,  # int, numpy Generator or None
     **options,  # passed to `refine`: history, verbose
 ) -> np.ndarray:  # (m, d) int32 codes
-    "Rows that obey every rule and have only the dependence that the tables ask for."
+    "Rows that obey every rule, with only the dependence that the tables have."
     rng = np.random.default_rng(seed)
     return refine(
         enforce(codes, requirements, rng),
@@ -259,11 +259,11 @@ def warn_unmet(codes: np.ndarray, requirements: Requirements) -> None:
     for clique, table in requirements.public_marginals.items():
         counts = np.zeros(table.shape)
         np.add.at(counts, tuple(codes[:, column_map.embedding.index(clique)].T), 1)
-        off = abs(counts - len(codes) * table).max()
-        if off > 2:
+        deviation = abs(counts - len(codes) * table).max()
+        if deviation > 2:
             warnings.warn(
                 f"the public marginal of {', '.join(clique)} is not met: a cell is "
-                f"{off:.0f} rows off; loosen what stands against it.",
+                f"{deviation:.0f} rows off; loosen what stands against it.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -297,10 +297,12 @@ def finalize(
     reached = np.where(changed, embedding.embed(codes), particles)
     options = dict(seed=rng, history=history, **requirements.refine_options(tables))
     if constrained:
-        cold = {k: v for k, v in (refinement or {}).items() if k != "anneal_sweeps"}
+        zero_temperature_fields = {
+            k: v for k, v in (refinement or {}).items() if k != "anneal_sweeps"
+        }
         multipliers = multipliers_of(requirements, codes, reached)
         codes = refine_constrained(
-            codes, tables, schema, multipliers, **options, **cold
+            codes, tables, schema, multipliers, **options, **zero_temperature_fields
         )
     elif refinement is not None:
         codes = refine(codes, tables, schema, verbose=verbose, **options, **refinement)

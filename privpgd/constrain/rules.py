@@ -135,7 +135,9 @@ def _with_none(
 ) -> np.ndarray:  # (n,) values, (n,) which are missing -> (n,) objects
     "Plain Python values, and None for missing ones."
     plain = _python_values(values)
-    return np.fromiter((None if gone else x for gone, x in zip(missing, plain)), object)
+    return np.fromiter(
+        (None if is_missing else x for is_missing, x in zip(missing, plain)), object
+    )
 
 
 def obeys(
@@ -154,8 +156,8 @@ def obeys(
         out[~incomplete] = _call_predicate(rule, complete)
     if rule.missing is None:
         columns = [
-            _with_none(v[incomplete], gone[incomplete])
-            for v, gone in zip(values, missing)
+            _with_none(v[incomplete], is_missing[incomplete])
+            for v, is_missing in zip(values, missing)
         ]
         out[incomplete] = _call_predicate(rule, columns, rows_first=True)
     return out
@@ -164,15 +166,16 @@ def obeys(
 # %% ../../nbs/constrain/rules.ipynb #cf00c4c
 def _bin_probes(
     axis: Axis, n_probes: int
-) -> np.ndarray:  # (bins, e) values, with e at most `n_probes`
+) -> np.ndarray:  # (bins, values of a bin), at most `n_probes`
     "Values spread from the first to the last one of each bin."
     first = np.asarray(axis.first)[:, None]
     last = np.asarray(axis.last)[:, None]
     if first.dtype.kind != "i":
         grid = np.linspace(0, 1, n_probes)
         return np.minimum(first + (last - first) * grid, last)
-    e = int(min(n_probes, (last - first).max() + 1))
-    values = first + (last - first) * np.arange(e) // max(e - 1, 1)
+    n_values = int(min(n_probes, (last - first).max() + 1))
+    steps = np.arange(n_values)
+    values = first + (last - first) * steps // max(n_values - 1, 1)
     if axis.kind == "date":
         return (values * axis.tick).astype("datetime64[us]")
     return values
@@ -189,7 +192,7 @@ def _level_values(axis: Axis) -> np.ndarray:  # (levels,) values
 def probe_values(
     axis: Axis,
     n_probes: int = 3,  # values of a bin, at most
-) -> np.ndarray:  # (codes, e) values; the last row stands for missing values
+) -> np.ndarray:  # (codes, values of a code); the last row stands for missing values
     "The values of each code at which rules are evaluated."
     values: Any
     missing: Any = None

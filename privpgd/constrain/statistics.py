@@ -57,9 +57,9 @@ class Statistic:
         numerator, denominator = torch.tensor(
             self.fraction(column_map), dtype=means.dtype, device=means.device
         )
-        above = numerator[0] + numerator[1:] @ means
-        below = denominator[0] + denominator[1:] @ means
-        return above / below.clamp(min=1e-9)
+        numerator_value = numerator[0] + numerator[1:] @ means
+        denominator_value = denominator[0] + denominator[1:] @ means
+        return numerator_value / denominator_value.clamp(min=1e-9)
 
     def limits(self, column_map: ColumnMap) -> tuple:  # low, high
         "The smallest and the largest value that the statistic can have."
@@ -284,7 +284,7 @@ def _ends_before(a: tuple, b: tuple) -> bool:  # two numeric intervals
 
 
 def _are_disjoint(a: Mapping, b: Mapping) -> bool:  # two regions
-    "Whether some column has other levels, or an interval that does not meet."
+    "Whether some column has no value that both regions allow."
     for name in set(a) & set(b):
         first, second = _level_set(a[name]), _level_set(b[name])
         if first is not None and second is not None and not first & second:
@@ -320,11 +320,11 @@ class Difference(Statistic):
     def fraction(self, column_map):
         a, b = self.a.fraction(column_map), self.b.fraction(column_map)
         if a is None or b is None or any(a[1][1:]) or any(b[1][1:]):
-            return (
-                None  # only differences of linear functions are fractions of this kind
-            )
-        (c0, *c), (e0, *e) = a[0], b[0]
-        return (c0 - e0, *c, *(-x for x in e)), (1.0, *[0.0] * (len(c) + len(e)))
+            # the difference of two fractions is a fraction only if both are linear
+            return None
+        (a0, *of_a), (b0, *of_b) = a[0], b[0]
+        numerator = (a0 - b0, *of_a, *(-x for x in of_b))
+        return numerator, (1.0, *[0.0] * (len(of_a) + len(of_b)))
 
     def combine(self, means, column_map):
         middle = column_map(torch.full((1, column_map.embedding.dim), 0.5))

@@ -79,7 +79,7 @@ class Constraint(Protocol):
         "Whether tables of random codes differ in it; asked if its gradient is zero."
         ...
 
-    def unmet(
+    def unmet_message(
         self,
         frame: Any,  # the final rows
         before: Any,  # the particles before the descent

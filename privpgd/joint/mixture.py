@@ -86,10 +86,10 @@ class Mixture:
                 rows[first : first + size, j] = rng.permutation(levels)
             first += size
         rows = rng.permutation(rows)
-        loose = rows[: int(independent * m)]
-        for j in range(loose.shape[1]):
-            loose[:, j] = rng.permutation(loose[:, j])
-        return rng.permutation(rows) if len(loose) else rows
+        permuted = rows[: int(independent * m)]
+        for j in range(permuted.shape[1]):
+            permuted[:, j] = rng.permutation(permuted[:, j])
+        return rng.permutation(rows) if len(permuted) else rows
 
     def __repr__(self):
         return f"Mixture({len(self.probabilities)} products, {len(self.names)} columns)"
@@ -119,10 +119,10 @@ def logit_basis(
 # %% ../../nbs/joint/mixture.ipynb #c019
 _OWN_PRIOR = (1.0, 1.0, 0.3, 0.15)  # linear, smooth, rough, length of F
 _SHARED_PRIOR = (3.0, 3.0, 0.3)  # linear, smooth, length of H
-_ROUGHNESS = (0.3, 1.0, 3.0, 9.0)  # from which each column chooses that of H
+_ROUGHNESS = (0.3, 1.0, 3.0, 9.0)  # values of rho that each column chooses from
 
 
-def _margin_state(phi, y, s, basis) -> tuple:
+def _linearize_margin(phi, y, s, basis) -> tuple:
     "Scaled Jacobian and residual of a margin's fit, and its loss."
     logits = phi @ basis
     p = np.exp(np.maximum(logits - logits.max(), -40))
@@ -140,13 +140,13 @@ def _fit_margin_logits(
     "Most probable weights of the basis and their Laplace evidence."
     logits = np.log(np.maximum(nearest_simplex(y), 0.5 * s + 1e-9))
     phi = np.linalg.lstsq(basis.T, logits - logits.mean(), rcond=None)[0]
-    jacobian, residual, loss = _margin_state(phi, y, s, basis)
-    one = np.eye(len(y))
+    jacobian, residual, loss = _linearize_margin(phi, y, s, basis)
+    identity = np.eye(len(y))
     damping = 1.0
     for _ in range(60):  # Levenberg-Marquardt
-        matrix = jacobian @ jacobian.T + (1 + damping) * one
+        matrix = jacobian @ jacobian.T + (1 + damping) * identity
         new = phi - np.linalg.solve(matrix, jacobian @ residual + phi)
-        tried = _margin_state(new, y, s, basis)
+        tried = _linearize_margin(new, y, s, basis)
         if tried[2] >= loss:
             damping *= 4
             continue
@@ -156,7 +156,7 @@ def _fit_margin_logits(
         jacobian, residual, loss = tried
         if gain < 1e-4:
             break
-    return phi, -loss - 0.5 * np.linalg.slogdet(jacobian @ jacobian.T + one)[1]
+    return phi, -loss - 0.5 * np.linalg.slogdet(jacobian @ jacobian.T + identity)[1]
 
 
 def margin_prior(
@@ -189,8 +189,8 @@ def average_marginals(
             copy = table.sum(axis=tuple(b for b in range(table.ndim) if b not in axes))
             weight = copy.size / (table.size * noise**2)
             name = tuple(clique[a] for a in axes)
-            old, total = sums.get(name, (0, 0))
-            sums[name] = old + weight * copy, total + weight
+            weighted_sum, total = sums.get(name, (0, 0))
+            sums[name] = weighted_sum + weight * copy, total + weight
     return {name: (s / weight, weight) for name, (s, weight) in sums.items()}
 
 
@@ -209,18 +209,18 @@ class MixtureData:
         ones = {c: (t, s**-2) for c, (t, s) in merged.items() if len(c) == 1}
         pairs = average_marginals(merged, 2)
         cap = min(1000 * np.median([w for _, w in (pairs or ones).values()]), 1e12)
-        self.ones = self._by_position(ones, cap)
-        self.pairs = self._by_position(pairs, cap)
-        self.one, self.one_weight = np.zeros((2, self.size), np.float32)
+        self.ones = self._index_by_position(ones, cap)
+        self.pairs = self._index_by_position(pairs, cap)
+        self.one_way_target, self.one_way_weight = np.zeros((2, self.size), np.float32)
         for (j,), (t, w) in self.ones.items():
-            self.one[self.slices[j]] = t
-            self.one_weight[self.slices[j]] = w
+            self.one_way_target[self.slices[j]] = t
+            self.one_way_weight[self.slices[j]] = w
         self.own = [logit_basis(c, *_OWN_PRIOR) for c in embedding.centres]
         self.shared = [np.eye(k, dtype=np.float32) for k in self.shape]
         measured_cells = 2 * sum(t.size for t, _ in self.pairs.values())
         self.stripes = self.make_stripes(measured_cells > 0.3 * self.size**2)
 
-    def _by_position(self, marginals: dict, cap: float) -> dict:
+    def _index_by_position(self, marginals: dict, cap: float) -> dict:
         "Marginals by the positions of their columns, with capped precisions."
         return {
             tuple(map(self.names.index, c)): (t, min(w, cap))
@@ -291,7 +291,9 @@ def _minus_log_posterior(theta, phi, data: MixtureData, ridge: float) -> float:
 def _posterior_gradient(theta, phi, data: MixtureData, ridge: float) -> tuple:
     "Gradients of the minus log posterior with respect to theta and phi."
     a, K = _component_probabilities(theta, phi, data), np.float32(len(theta))
-    g = np.tile(data.one_weight * (a.mean(0) - data.one), (len(theta), 1))
+    g = np.tile(
+        data.one_way_weight * (a.mean(0) - data.one_way_target), (len(theta), 1)
+    )
     for rows, cols, target, weight in data.stripes:
         r = a[:, rows].T @ a[:, cols]
         r /= K
@@ -345,7 +347,7 @@ class MixtureOptions:
 
 
 def _check_mixture_options(options: MixtureOptions) -> None:
-    "Raise if an option makes no sense."
+    "Raise if an option is out of range."
     whole_number("components", options.components, 1)
     whole_number("steps", options.steps)
     finite_number("ridge", options.ridge, positive=False)
@@ -372,11 +374,15 @@ def fit_mixture(
     embedding = Embedding(schema) if embedding is None else embedding
     data = MixtureData(merged, schema, embedding)
     rng = np.random.default_rng(seed)
-    theta, phi, slow = _initial_weights(data, embedding, options.components, rng)
+    theta, phi, phi_rate = _initial_weights(data, embedding, options.components, rng)
     rate, ridge = options.rate, options.ridge
     state = [  # weights, two moments, step size
         (theta, *np.zeros((2, *theta.shape), np.float32), rate),
-        (phi, *np.zeros((2, *phi.shape), np.float32), np.float32(0.4 * rate) * slow),
+        (
+            phi,
+            *np.zeros((2, *phi.shape), np.float32),
+            np.float32(0.4 * rate) * phi_rate,
+        ),
     ]
     steps = range(1, options.steps + 1)
     for t in tqdm(steps, desc="mixture", unit="step", disable=not verbose):

@@ -89,8 +89,8 @@ def objective(
     for clique, columns, t in check_tables(tables, schema, positive=False):
         residual = len(codes) * t - count_cells(codes, columns, schema.shape)
         squares = float((residual**2).sum())
-        mine = [block_of[j] for j in columns]
-        if has_coarse_table(mine):
-            squares += float((sum_blocks(residual, mine) ** 2).sum())
+        table_blocks = [block_of[j] for j in columns]
+        if has_coarse_table(table_blocks):
+            squares += float((sum_blocks(residual, table_blocks) ** 2).sum())
         total += weights.get(clique, 1.0) * squares / 2
     return total

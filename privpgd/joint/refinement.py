@@ -46,10 +46,10 @@ from .tied import TiedGroup, check_tied, tied_group
 class RefineOptions:
     "How rows are refined."
 
-    anneal_sweeps: int = 0  # Gibbs sweeps at a falling temperature, before ...
-    sweeps: int = 5  # ... at most this many sweeps at temperature zero
-    # sweeps at temperature zero also compare coarse tables with at most so many blocks
-    # of each column; 0: they do not
+    anneal_sweeps: int = 0  # Gibbs sweeps at a falling temperature; they come first
+    sweeps: int = 5  # largest number of sweeps at temperature zero
+    # largest number of blocks of a column in coarse tables, which sweeps at temperature
+    # zero compare, too; 0: no coarse tables
     blocks: int = 0
     weights: dict | None = None  # clique -> weight, 1 where absent
     forbidden: dict | None = None  # clique -> boolean array, true where no row may go
@@ -58,8 +58,8 @@ class RefineOptions:
     # torch function, (m, D) particles -> scalar, or an object with `effects`; or a list
     # of them
     penalty: Callable | Sequence | None = None
-    # a number, or one for each penalty: what one unit of m times the penalty is worth,
-    # in the units of the objective
+    # a number, or one for each penalty: kappa, the factor of m times the penalty in
+    # the sum of objective and penalties
     penalty_weight: Any = 0.0
 
 
@@ -140,7 +140,7 @@ def _check_targets(
 # %% ../../nbs/joint/refinement.ipynb #w201
 @dataclass(frozen=True, eq=False)
 class Sweeper:
-    "What is prepared once for all sweeps."
+    "Tables, groups and penalties, prepared once for all sweeps."
 
     targets: Targets
     fine: list[ColumnTables]  # one for each column
@@ -200,14 +200,16 @@ def make_sweeper(
     embedding: Embedding,
 ) -> Sweeper:
     "Columns and groups, ready for sweeps."
-    m, weights, few = targets.n_rows, targets.weights, targets.block_shape
+    m, weights, block_shape = targets.n_rows, targets.weights, targets.block_shape
     fine = column_tables(targets.fine, targets.forbidden, targets.shape, m, weights)
-    coarse = column_tables(targets.coarse, [], few, m, weights)
-    empty = column_tables([], [], few, m, weights)
-    kept = set(embedding.index(tuple(fixed)))
-    groups = [tied_group(g, targets) for g in tied if not kept & set(g.columns)]
-    busy = kept.union(*(g.tied.columns for g in groups))
-    free = [j for j, c in enumerate(fine) if len(c.weight) and j not in busy]
+    coarse = column_tables(targets.coarse, [], block_shape, m, weights)
+    empty = column_tables([], [], block_shape, m, weights)
+    fixed_columns = set(embedding.index(tuple(fixed)))
+    groups = [
+        tied_group(g, targets) for g in tied if not fixed_columns & set(g.columns)
+    ]
+    not_free = fixed_columns.union(*(g.tied.columns for g in groups))
+    free = [j for j, c in enumerate(fine) if len(c.weight) and j not in not_free]
     return Sweeper(targets, fine, coarse, empty, groups, free, penalties, embedding)
 
 
@@ -235,7 +237,7 @@ def refine(
     sweeper = make_sweeper(targets, tied, options.fixed, penalties, embedding)
     rng = np.random.default_rng(seed)
     order = np.arange(m)
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     falling = np.geomspace(FIRST_TEMPERATURE, LAST_TEMPERATURE, options.anneal_sweeps)
     temperatures = [*falling, *[0.0] * options.sweeps]
     bar = tqdm(temperatures, desc="refinement", unit="sweep", disable=not verbose)
@@ -246,7 +248,7 @@ def refine(
         moved = sweeper.sweep(codes, order, temperature, rng)
         if history is not None:
             value = objective(codes, tables, schema, targets.weights, options.blocks)
-            seconds = time.perf_counter() - began
+            seconds = time.perf_counter() - start_time
             history.append(
                 dict(
                     sweep=sweep + 1, moved=int(moved), objective=value, seconds=seconds
@@ -276,8 +278,8 @@ def plot_marginal(
     if table.ndim == 1:
         ax.bar(np.arange(len(table)), table, **({"color": BLUE} | options))
     else:
-        look = {"cmap": shades(BLUE)} | options
-        ax.imshow(table.T, origin="lower", aspect="auto", **look)
+        style = {"cmap": shades(BLUE)} | options
+        ax.imshow(table.T, origin="lower", aspect="auto", **style)
     return ax
 
 

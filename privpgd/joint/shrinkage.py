@@ -141,14 +141,15 @@ def _sparse_posterior(
 ) -> tuple:  # (r,) posterior means, log likelihood of the table
     "Posterior mean of each cell under the gamma prior, and the log likelihood."
     out = np.empty_like(y)
-    low = y <= 8
-    mass, middle = _prior_bins(alpha, q[low])
-    joint = mass * np.exp(-0.5 * (y[low, None] - middle) ** 2)
+    small = y <= 8
+    mass, middle = _prior_bins(alpha, q[small])
+    joint = mass * np.exp(-0.5 * (y[small, None] - middle) ** 2)
     total = joint.sum(1) + 1e-300
-    out[low] = (joint * middle).sum(1) / total
-    high, mean = y[~low], q[~low]
-    mode = np.maximum(high - alpha / mean + (alpha - 1) / high, 1e-3)  # nearly
-    out[~low] = mode
+    out[small] = (joint * middle).sum(1) / total
+    high, mean = y[~small], q[~small]
+    # an approximation of the mode
+    mode = np.maximum(high - alpha / mean + (alpha - 1) / high, 1e-3)
+    out[~small] = mode
     log_high = (
         (alpha - 1) * np.log(mode)
         - alpha * mode / mean
@@ -169,15 +170,17 @@ def shrink_sparse(
     y = np.asarray(table, dtype=np.float64)
     q = np.asarray(prior, dtype=np.float64)
     noise = _usable_noise(noise, y - q)
-    _, gaussian = _residual_variance(((y - q) / noise).ravel(), (q / q.max()).ravel())
+    _, gaussian_evidence = _residual_variance(
+        ((y - q) / noise).ravel(), (q / q.max()).ravel()
+    )
     y = (y / noise).ravel()
     q = np.maximum((q / noise).ravel(), 1e-9)
-    need = gaussian + _SPARSE_EVIDENCE - 0.5 * ((y - q) ** 2).sum()
+    to_beat = gaussian_evidence + _SPARSE_EVIDENCE - 0.5 * ((y - q) ** 2).sum()
     best = None
     for alpha in _GAMMA_SHAPES:
-        mean, log = _sparse_posterior(y, q, alpha)
-        if log > need:
-            need, best = log, mean
+        mean, log_likelihood = _sparse_posterior(y, q, alpha)
+        if log_likelihood > to_beat:
+            to_beat, best = log_likelihood, mean
         elif best is None:
             return None
     return None if best is None else (best * noise).reshape(np.shape(table))
@@ -206,13 +209,13 @@ def _shrink_pairs_alone(
     "Every pair, shrunk towards the product of its margins, without the mixture."
     pairs = [c for c in merged if len(c) == 2]
     of_pair = [[margins[n,] for n in c] for c in pairs]
-    wide = []
+    shrunk = []
     for c, (a, b) in zip(pairs, of_pair):
         y, noise = merged[c]
         noise = _usable_noise(noise, y - np.outer(a, b))
         places = [embedding.centres[j] for j in embedding.index(c)]
-        wide.append(shrink_interaction(y, [a, b], noise, places))
-    return dict(zip(pairs, fit_margins(wide, of_pair)))
+        shrunk.append(shrink_interaction(y, [a, b], noise, places))
+    return dict(zip(pairs, fit_margins(shrunk, of_pair)))
 
 
 def _choose_estimate(
@@ -251,7 +254,7 @@ def _shrink_tables(
     embedding: Embedding,
 ) -> tuple:  # clique -> table with these margins; set of the sparse cliques
     "Every table of two or more columns, shrunk towards the mixture's."
-    wide, sparse = {}, set()
+    shrunk, sparse = {}, set()
     for clique, (y, noise) in merged.items():
         if len(clique) == 1:
             continue
@@ -260,12 +263,15 @@ def _shrink_tables(
         if len(clique) == 2:
             places = [embedding.centres[j] for j in embedding.index(clique)]
             q = shrink_smooth(y, q, noise, places)
-        found = shrink_sparse(y, q, noise)
-        if found is not None:
+        table = shrink_sparse(y, q, noise)
+        if table is None:
+            table = shrink_cells(y, q, noise)
+        else:
             sparse.add(clique)
-        wide[clique] = shrink_cells(y, q, noise) if found is None else found
-    of_clique = [[margins[n,] for n in c] for c in wide]
-    return dict(zip(wide, fit_margins(list(wide.values()), of_clique))), sparse
+        shrunk[clique] = table
+    of_clique = [[margins[n,] for n in c] for c in shrunk]
+    fitted = fit_margins(list(shrunk.values()), of_clique)
+    return dict(zip(shrunk, fitted)), sparse
 
 
 def _shrink_margins(mixture: Mixture, merged: dict) -> dict:  # (name,) -> probabilities

@@ -9,7 +9,7 @@ __all__ = [
     "FIRST_TEMPERATURE",
     "LAST_TEMPERATURE",
     "LineIndex",
-    "move_weight",
+    "move_cost",
     "Lines",
     "ColumnTables",
     "column_tables",
@@ -37,9 +37,9 @@ class LineIndex(NamedTuple):
     "How to find the line of a row in each table."
 
     first: np.ndarray  # (tables,) number of the first line of each table
-    start: np.ndarray  # (tables + 1,) where the other columns of each table begin
+    start: np.ndarray  # (tables + 1,) first entry of each table in the arrays below
     columns: np.ndarray  # positions of the other columns, table after table
-    stride: np.ndarray  # lines from one code of such a column to the next
+    stride: np.ndarray  # number of lines between two successive codes of each
 
 
 def _index_lines(
@@ -89,7 +89,7 @@ def _subtract_counts(codes, j, lines, index, n_tables):
 _FORBIDDEN_WEIGHT = np.float32(1e30)
 
 
-def move_weight(
+def move_cost(
     weight: np.ndarray,  # (tables,)
 ) -> float:
     "What one move costs if all tables have the median weight: the unit of temperature."
@@ -110,12 +110,12 @@ class ColumnTables(NamedTuple):
     target: np.ndarray  # (lines, k) float64, m times the targets, then forbidden cells
     lookup: LineIndex
     weight: np.ndarray  # (tables,) float32
-    n_targets: int  # the first so many tables are targets, the others forbidden cells
-    threshold: np.float32  # what the lines must gain before a row moves
+    n_targets: int  # number of targets; the tables of forbidden cells come after them
+    threshold: np.float32  # smallest gain in the lines with which a row moves
 
     @property
     def temperature_unit(self) -> float:
-        return move_weight(self.weight[: self.n_targets])
+        return move_cost(self.weight[: self.n_targets])
 
     def residuals(
         self,
@@ -139,12 +139,12 @@ def column_tables(
     turned = [(c, m * t) for _, c, t in tables] + [(c, -f) for _, c, f in forbidden]
     out = []
     for j in range(len(shape)):
-        mine = [weights.get(clique, 1.0) for clique, c, _ in tables if j in c]
-        rules = [_FORBIDDEN_WEIGHT] * sum(j in c for _, c, _ in forbidden)
+        of_targets = [weights.get(clique, 1.0) for clique, c, _ in tables if j in c]
+        of_forbidden = [_FORBIDDEN_WEIGHT] * sum(j in c for _, c, _ in forbidden)
         lines, index = _index_lines(j, turned, shape)
-        weight = np.array(mine + rules, np.float32)
-        threshold = np.float32(max(sum(mine), 1e-6))
-        out.append(ColumnTables(lines, index, weight, len(mine), threshold))
+        weight = np.array(of_targets + of_forbidden, np.float32)
+        threshold = np.float32(max(sum(of_targets), 1e-6))
+        out.append(ColumnTables(lines, index, weight, len(of_targets), threshold))
     return out
 
 
@@ -203,29 +203,31 @@ _GUMBEL = (
 
 
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _add_lines(row, lines, found, gain):
-    "Adds the line of the row in each table to the gains; `found` keeps their numbers."
+def _add_lines(row, lines, line_number, gain):
+    "Adds the row's line in each table to the gains; stores the number of each line."
     index = lines.lookup
     for t in range(len(index.first)):
         r = index.first[t]
         for q in range(index.start[t], index.start[t + 1]):
             r += row[index.columns[q]] * index.stride[q]
-        found[t] = r
+        line_number[t] = r
     for t in range(len(index.first)):
-        r, w = found[t], lines.weight[t]
+        r, w = line_number[t], lines.weight[t]
         for c in range(len(gain)):
             gain[c] += w * lines.residual[r, c]
 
 
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
-def subtract_costs(p, costs, made, gain):
-    "Subtracts the costs of row p from the gains, after changes that add up to `made`."
+def subtract_costs(p, costs, change_so_far, gain):
+    "Subtracts the costs of row p from the gains, given earlier changes of penalties."
     for f in range(len(costs.change)):
-        u = made[f]
-        curvature = costs.slope[f, 2]
-        multiplier = costs.slope[f, 0]
-        multiplier += costs.slope[f, 1] * (u + curvature * u * u / 2)
-        slope = np.float32(max(multiplier, costs.slope[f, 3]) * (1 + curvature * u))
+        u = change_so_far[f]
+        curvature = costs.parameters[f, 2]
+        multiplier = costs.parameters[f, 0]
+        multiplier += costs.parameters[f, 1] * (u + curvature * u * u / 2)
+        slope = np.float32(
+            max(multiplier, costs.parameters[f, 3]) * (1 + curvature * u)
+        )
         for c in range(len(gain)):
             gain[c] -= slope * costs.change[f, p, c]
 
@@ -245,7 +247,7 @@ def add_gumbel(temperature, state, gain):
 
 @nb.njit(cache=True)
 def random_maximum(gain, top):
-    "A position with the gain `top`: the first one after a random position."
+    "A position with the gain `top`: the first one from a random position on."
     best = np.random.randint(len(gain))
     while gain[best] != top:
         best = (best + 1) % len(gain)
@@ -257,8 +259,8 @@ class ColumnVisit(NamedTuple):
     "Which column is visited, and when a row moves."
 
     column: int  # position
-    n_targets: int  # the first so many tables change with a move
-    threshold: np.float32  # what the lines must gain before a row moves
+    n_targets: int  # number of tables that change with a move; they come first
+    threshold: np.float32  # smallest gain in the lines with which a row moves
     block: np.ndarray  # (k,) block of each level
 
 
@@ -273,14 +275,14 @@ def sweep_column(codes, block_codes, visit, fine, coarse, costs, seed, temperatu
     block_gain = np.empty(coarse.residual.shape[1], np.float32)
     line = np.empty(len(fine.weight), np.uintp)
     coarse_line = np.empty(n_coarse, np.uintp)
-    made = np.zeros(len(costs.change))
+    change_so_far = np.zeros(len(costs.change))
     moved = 0
     np.random.seed(seed)
     state = np.uint64(seed)
     for p in range(len(codes)):
         b = codes[p, j]
         gain[:] = 0
-        subtract_costs(p, costs, made, gain)
+        subtract_costs(p, costs, change_so_far, gain)
         _add_lines(codes[p], fine, line, gain)
         if n_coarse:
             block_gain[:] = 0
@@ -299,7 +301,7 @@ def sweep_column(codes, block_codes, visit, fine, coarse, costs, seed, temperatu
             block_codes[p, j] = block[best]
             moved += 1
             for f in range(len(costs.change)):
-                made[f] += costs.change[f, p, best] - costs.change[f, p, b]
+                change_so_far[f] += costs.change[f, p, best] - costs.change[f, p, b]
             for t in range(visit.n_targets):
                 fine.residual[line[t], b] += 1
                 fine.residual[line[t], best] -= 1
@@ -310,5 +312,5 @@ def sweep_column(codes, block_codes, visit, fine, coarse, costs, seed, temperatu
 
 
 # %% ../../nbs/joint/sweeps.ipynb #w002
-# Temperatures of the first and of the last Gibbs sweep, in units of `move_weight`.
+# Temperatures of the first and of the last Gibbs sweep, in units of `move_cost`.
 FIRST_TEMPERATURE, LAST_TEMPERATURE = 4.0, 0.125

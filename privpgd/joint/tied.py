@@ -8,7 +8,7 @@ another
 __all__ = [
     "MAX_CELLS",
     "MAX_COSTS",
-    "N_WHOLE",
+    "N_OTHER_CELLS",
     "TiedColumns",
     "TiedCells",
     "check_tied",
@@ -33,7 +33,7 @@ from privpgd.joint.sweeps import (
     LineIndex,
     Targets,
     add_gumbel,
-    move_weight,
+    move_cost,
     random_maximum,
     subtract_costs,
 )
@@ -123,9 +123,9 @@ def check_tied(
         columns = embedding.index(tuple(group.names))
         cells = _check_cells(group, columns, embedding)
         row_class, allowed = _check_row_classes(group, len(cells), m)
-        if twice := set(columns) & {j for other in out for j in other.columns}:
+        if shared := set(columns) & {j for other in out for j in other.columns}:
             raise InputError(
-                f"column {embedding.names[min(twice)]!r} is in two groups of tied "
+                f"column {embedding.names[min(shared)]!r} is in two groups of tied "
                 "columns",
                 "make one group of them",
             )
@@ -139,9 +139,9 @@ def check_tied(
                     "put all of these in one group",
                 )
             if set(c) <= set(columns):
-                left = f[tuple(cells[:, columns.index(i)] for i in c)] < 0.5
-                cells = cells[left]
-                allowed = allowed[:, left]
+                kept = f[tuple(cells[:, columns.index(i)] for i in c)] < 0.5
+                cells = cells[kept]
+                allowed = allowed[:, kept]
         out.append(TiedCells(columns, cells.astype(np.int32), row_class, allowed))
     return out
 
@@ -152,10 +152,10 @@ class TiedResiduals(NamedTuple):
 
     residual: np.ndarray  # (cells of all tables,) float32
     lookup: LineIndex  # where the part of a row begins in each table
-    pattern: np.ndarray  # (tables,) which of the tied columns it holds
+    pattern: np.ndarray  # (tables,) number of the pattern of each table
     n_positions: np.ndarray  # (patterns,) number of distinct positions
-    positions: np.ndarray  # (patterns, K) distinct positions, counted from the begin
-    position_of: np.ndarray  # (patterns, K) which of them a combination has
+    positions: np.ndarray  # (patterns, K) distinct positions in a row's part, then 0
+    position_of: np.ndarray  # (patterns, K) which of them each combination has
     weight: np.ndarray  # (tables,) float32
 
 
@@ -201,34 +201,34 @@ def tied_tables(
     turned: list = []
     first: list[int] = []
     start: list[int] = [0]
-    others: list[int] = []
+    other_columns: list[int] = []
     strides: list[int] = []
     pattern_of: list[int] = []
     weight: list[float] = []
     found: dict[tuple, tuple] = {}  # pattern -> its positions
     n_cells = 0
     by_pattern = sorted(tables, key=lambda t: [j for j in t[1] if j in columns])
-    for clique, held, table in by_pattern:
-        pattern = tuple(j for j in held if j in columns)
+    for clique, table_columns, table in by_pattern:
+        pattern = tuple(j for j in table_columns if j in columns)
         if not pattern:
             continue
         if pattern not in found:
             found[pattern] = _find_positions(columns, cells, pattern, shape)
         pattern_of.append(list(found).index(pattern))
-        rest = [j for j in held if j not in columns]
+        untied = [j for j in table_columns if j not in columns]
         stride = math.prod(shape[j] for j in pattern)
-        for i in reversed(rest):
-            others.append(i)
+        for i in reversed(untied):
+            other_columns.append(i)
             strides.append(stride)
             stride *= shape[i]
-        axes = [*rest, *pattern]
-        flat = m * table.transpose([held.index(j) for j in axes]).ravel()
+        axes = [*untied, *pattern]
+        flat = m * table.transpose([table_columns.index(j) for j in axes]).ravel()
         turned.append((axes, flat))
         first.append(n_cells)
-        start.append(len(others))
+        start.append(len(other_columns))
         weight.append(weights.get(clique, 1.0))
         n_cells += table.size
-    arrays = (np.array(a, np.int64) for a in (first, start, others, strides))
+    arrays = (np.array(a, np.int64) for a in (first, start, other_columns, strides))
     none = np.zeros((0, len(cells)), np.int64)
     positions = np.vstack([none, *(p for p, _ in found.values())])
     position_of = np.vstack([none, *(q for _, q in found.values())])
@@ -246,53 +246,53 @@ def tied_tables(
 
 # %% ../../nbs/joint/tied.ipynb #j004
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
-def _add_cells(row, home, candidates, tables, begin, scratch, gain):
-    """Adds the residuals of the cells where the row could go to the gains. A table that
-    a move does not change gains nothing and loses nothing. `begin` keeps where the
-    part of the row begins in each table; `scratch` is memory for positions and sums."""
+def _add_cells(row, own, candidates, tables, offset, scratch, gain):
+    """Adds the residuals of the cells where the row could go to the gains. Tables in
+    which the row would stay in its cell add nothing. Stores in `offset` where the part
+    of the row begins in each table; `scratch` is memory for positions and sums."""
     index = tables.lookup
-    listed = len(candidates)
-    memory, part = scratch
+    n_listed = len(candidates)
+    position_memory, sums = scratch
     t = 0
     for g in range(len(tables.position_of)):
         positions, position_of = tables.positions[g], tables.position_of[g]
-        if listed:
-            position = memory[:listed]
-            for x in range(listed):
+        if n_listed:
+            position = position_memory[:n_listed]
+            for x in range(n_listed):
                 position[x] = positions[position_of[candidates[x]]]
         else:
             position = positions[: tables.n_positions[g]]
         n = len(position)
-        part[:n] = 0
+        sums[:n] = 0
         pattern_weight = np.float32(0)
         while t < len(index.first) and tables.pattern[t] == g:
             r, w = index.first[t], tables.weight[t]
             for q in range(index.start[t], index.start[t + 1]):
                 r += row[index.columns[q]] * index.stride[q]
             for x in range(n):
-                part[x] += w * tables.residual[r + position[x]]
-            begin[t] = r
+                sums[x] += w * tables.residual[r + position[x]]
+            offset[t] = r
             pattern_weight += w
             t += 1
-        if listed:
+        if n_listed:
             for x in range(n):
-                if position[x] == positions[position_of[home]]:
-                    part[x] += pattern_weight
-                gain[x] += part[x]
+                if position[x] == positions[position_of[own]]:
+                    sums[x] += pattern_weight
+                gain[x] += sums[x]
         else:
-            part[position_of[home]] += pattern_weight
+            sums[position_of[own]] += pattern_weight
             for c in range(len(gain)):
-                gain[c] += part[position_of[c]]
+                gain[c] += sums[position_of[c]]
 
 
 @nb.njit(cache=True)
-def _move_row(tables, begin, b, best):
+def _move_row(tables, offset, b, best):
     "Moves a row from cell b to cell `best` in every table."
-    for t in range(len(begin)):
+    for t in range(len(offset)):
         g = tables.pattern[t]
         positions, position_of = tables.positions[g], tables.position_of[g]
-        tables.residual[begin[t] + positions[position_of[b]]] += 1
-        tables.residual[begin[t] + positions[position_of[best]]] -= 1
+        tables.residual[offset[t] + positions[position_of[b]]] += 1
+        tables.residual[offset[t] + positions[position_of[best]]] -= 1
 
 
 # %% ../../nbs/joint/tied.ipynb #j004b
@@ -314,12 +314,12 @@ class TiedVisit(NamedTuple):
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
 def sweep_tied(codes, block_codes, visit, fine, coarse, costs, seed, temperature):
     "Visits all rows in a group of columns, in place; returns the number of moves."
-    listed = visit.candidates.shape[1]
-    gain = np.empty(listed if listed else len(visit.cells), np.float32)
+    n_listed = visit.candidates.shape[1]
+    gain = np.empty(n_listed if n_listed else len(visit.cells), np.float32)
     scratch = np.empty(len(gain), np.int64), np.empty(len(gain), np.float32)
-    begin = np.empty(len(fine.weight), np.int64)
-    coarse_begin = np.empty(len(coarse.weight), np.int64)
-    made = np.zeros(len(costs.change))
+    offset = np.empty(len(fine.weight), np.int64)
+    coarse_offset = np.empty(len(coarse.weight), np.int64)
+    change_so_far = np.zeros(len(costs.change))
     moved = 0
     np.random.seed(seed)
     state = np.uint64(seed)
@@ -328,36 +328,38 @@ def sweep_tied(codes, block_codes, visit, fine, coarse, costs, seed, temperature
         if b < 0:
             continue
         gain[:] = 0
-        subtract_costs(p, costs, made, gain)
-        _add_cells(codes[p], b, candidates, fine, begin, scratch, gain)
-        _add_cells(block_codes[p], b, candidates, coarse, coarse_begin, scratch, gain)
+        subtract_costs(p, costs, change_so_far, gain)
+        _add_cells(codes[p], b, candidates, fine, offset, scratch, gain)
+        _add_cells(block_codes[p], b, candidates, coarse, coarse_offset, scratch, gain)
         if temperature > 0:
             state = add_gumbel(temperature, state, gain)
-        home = 0 if listed else b  # the position of the own cell among those tried
-        stay, top = gain[home], _NOT_ALLOWED
+        own_index = 0 if n_listed else b  # of the own cell among those tried
+        own_gain, top = gain[own_index], _NOT_ALLOWED
         for x in range(len(gain)):
-            c = candidates[x] if listed else x
+            c = candidates[x] if n_listed else x
             if c == b or not visit.allowed[visit.row_class[p], c]:
                 gain[x] = _NOT_ALLOWED
             top = max(top, gain[x])
-        if top > _NOT_ALLOWED / 2 and top >= stay:
+        if top > _NOT_ALLOWED / 2 and top >= own_gain:
             x = random_maximum(gain, top)
-            best = candidates[x] if listed else x
+            best = candidates[x] if n_listed else x
             for a in range(len(visit.columns)):
                 codes[p, visit.columns[a]] = visit.cells[best, a]
                 block_codes[p, visit.columns[a]] = visit.blocks[best, a]
             moved += 1
             for f in range(len(costs.change)):
-                made[f] += costs.change[f, p, x] - costs.change[f, p, home]
-            _move_row(fine, begin, b, best)
-            _move_row(coarse, coarse_begin, b, best)
+                change_so_far[f] += (
+                    costs.change[f, p, x] - costs.change[f, p, own_index]
+                )
+            _move_row(fine, offset, b, best)
+            _move_row(coarse, coarse_offset, b, best)
     return moved
 
 
 # %% ../../nbs/joint/tied.ipynb #j008
-MAX_CELLS = 1200  # groups with more cells try candidates,
-MAX_COSTS = 2e8  # and so do groups whose costs are more numbers than this (800 MB)
-N_WHOLE = 16  # candidates that may differ in all columns
+MAX_CELLS = 1200  # groups with more cells try candidates
+MAX_COSTS = 2e8  # groups with more entries of costs (800 MB) try candidates, too
+N_OTHER_CELLS = 16  # candidates that may differ in all columns
 
 
 class TiedGroup(NamedTuple):
@@ -368,15 +370,16 @@ class TiedGroup(NamedTuple):
     blocks: np.ndarray  # (K, columns) blocks of the cells' codes
     fine: TiedTables  # the tables
     coarse: TiedTables  # the coarse tables
-    empty: TiedTables  # no tables: Gibbs sweeps have no coarse tables
-    number: np.ndarray  # number of the cell of each combination of codes, -1 for none
+    empty: TiedTables  # no tables; replaces `coarse` in Gibbs sweeps
+    # number of the cell of each combination of codes, -1 for none
+    cell_number: np.ndarray
 
-    def own(
+    def cell_of_rows(
         self,
         codes: np.ndarray,  # (m, d)
     ) -> np.ndarray:  # (m,)
         "The cell of each row, -1 for none."
-        return self.number[tuple(codes[:, self.columns].T)]
+        return self.cell_number[tuple(codes[:, self.columns].T)]
 
     def candidates(
         self,
@@ -384,17 +387,17 @@ class TiedGroup(NamedTuple):
         row_class: np.ndarray,  # (m,) class of each row
         axis: int,  # which of the tied columns has its turn
         rng: np.random.Generator,
-    ) -> np.ndarray:  # (m, 1 + k + N_WHOLE) numbers of cells
-        """The own cell of each row, those that differ in one column alone, those of
-        some other rows, and some at random."""
+    ) -> np.ndarray:  # (m, 1 + k + N_OTHER_CELLS) numbers of cells
+        """For each row: its own cell, the cells that differ in one column alone, the
+        cells of some other rows, and some random cells."""
         m, cells = len(own), self.tied.cells
-        beside = [cells[own, a][:, None] for a in range(len(self.columns))]
-        beside[axis] = np.arange(self.number.shape[axis])[None]
+        neighbours = [cells[own, a][:, None] for a in range(len(self.columns))]
+        neighbours[axis] = np.arange(self.cell_number.shape[axis])[None]
         parts = [
             own[:, None],
-            self.number[tuple(beside)],
-            own[rng.integers(0, m, (m, N_WHOLE // 2))],
-            rng.integers(0, len(cells), (m, N_WHOLE // 2)),
+            self.cell_number[tuple(neighbours)],
+            own[rng.integers(0, m, (m, N_OTHER_CELLS // 2))],
+            rng.integers(0, len(cells), (m, N_OTHER_CELLS // 2)),
         ]
         out = np.concatenate(parts, axis=1)
         good = (out >= 0) & self.tied.allowed[row_class[:, None], out]
@@ -407,7 +410,7 @@ class TiedGroup(NamedTuple):
         order: np.ndarray,  # (m,) which row of the table each of them is
         penalties: list,  # (penalty, weight) pairs
         embedding: Embedding,
-        temperature: float,  # in units of `move_weight`; 0: descent
+        temperature: float,  # in units of `move_cost`; 0: descent
         rng: np.random.Generator,
     ) -> int:
         "Visits all rows with all cells, or with candidates in each column's turn."
@@ -416,7 +419,7 @@ class TiedGroup(NamedTuple):
             self.columns,
             cells,
             self.blocks,
-            self.own(codes),
+            self.cell_of_rows(codes),
             self.tied.row_class[order],
             self.tied.allowed,
             np.empty((m, 0), np.int64),
@@ -424,7 +427,7 @@ class TiedGroup(NamedTuple):
         coarse_tables = self.empty if temperature else self.coarse
         fine = self.fine.residuals(codes)
         coarse = coarse_tables.residuals(block_codes)
-        heat = np.float32(temperature * move_weight(fine.weight))
+        scaled_temperature = np.float32(temperature * move_cost(fine.weight))
 
         def costs_of(tried):
             effects = [
@@ -442,17 +445,17 @@ class TiedGroup(NamedTuple):
             costs = costs_of(cells)
             seed = int(rng.integers(2**31))
             return sweep_tied(
-                codes, block_codes, visit, fine, coarse, costs, seed, heat
+                codes, block_codes, visit, fine, coarse, costs, seed, scaled_temperature
             )
         moved = 0
         for axis in rng.permutation(len(self.columns)):
-            own = self.own(codes)
+            own = self.cell_of_rows(codes)
             tried = self.candidates(own, visit.row_class, axis, rng)
             costs = costs_of(cells[tried]) if penalties else NO_COSTS
             visit = visit._replace(own=own, candidates=tried)
             seed = int(rng.integers(2**31))
             moved += sweep_tied(
-                codes, block_codes, visit, fine, coarse, costs, seed, heat
+                codes, block_codes, visit, fine, coarse, costs, seed, scaled_temperature
             )
         return moved
 
@@ -466,16 +469,16 @@ def tied_group(
     blocks = np.stack(
         [targets.blocks[j][cells[:, a]] for a, j in enumerate(columns)], 1
     )
-    number = np.full([targets.shape[j] for j in columns], -1)
-    number[tuple(cells.T)] = np.arange(len(cells))
+    cell_number = np.full([targets.shape[j] for j in columns], -1)
+    cell_number[tuple(cells.T)] = np.arange(len(cells))
     m, weights = targets.n_rows, targets.weights
-    few = targets.block_shape
+    block_shape = targets.block_shape
     return TiedGroup(
         tied,
         np.array(columns),
         blocks,
         tied_tables(columns, cells, targets.fine, targets.shape, m, weights),
-        tied_tables(columns, blocks, targets.coarse, few, m, weights),
-        tied_tables(columns, blocks, [], few, m, weights),
-        number,
+        tied_tables(columns, blocks, targets.coarse, block_shape, m, weights),
+        tied_tables(columns, blocks, [], block_shape, m, weights),
+        cell_number,
     )

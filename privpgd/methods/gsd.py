@@ -308,6 +308,24 @@ def _first_population(
     return Population(codes, gaps, fitness, patches, np.zeros(elite, np.int64))
 
 
+def _prepare_search(
+    codes: np.ndarray,  # (m, d) codes to start from, changed in place later
+    measurements: Any,  # objects with clique, counts, sigma and total
+    schema: Any,  # anything with `names` and `shape`
+    search: Search,
+) -> tuple[Population, TableLayout, Offspring]:
+    "The first population, the layout of the tables, and arrays for the children."
+    search.check()
+    check_codes(codes, schema.names, schema.shape)
+    if not len(codes):
+        raise InputError("codes hold no row", "give at least one to start from")
+    layout, shares, weights = _table_layout(merge(measurements, schema), schema)
+    population = _first_population(codes, layout, shares, weights, search.elite)
+    size = search.mutations + search.crossovers
+    children = np.empty((size, 3), np.int64)
+    return population, layout, Offspring(children, np.empty(size), search.mutations)
+
+
 def genetic_search(
     codes: np.ndarray,  # (m, d) integer codes to start from, left unchanged
     measurements,  # objects with clique, counts, sigma and total
@@ -323,17 +341,8 @@ def genetic_search(
     rng = np.random.default_rng(seed)
     search = Search() if search is None else search
     history = [] if history is None else history
-    search.check()
-    check_codes(codes, schema.names, schema.shape)
+    population, layout, offspring = _prepare_search(codes, measurements, schema, search)
     m = len(codes)
-    if not m:
-        raise InputError("codes hold no row", "give at least one to start from")
-    layout, shares, weights = _table_layout(merge(measurements, schema), schema)
-    population = _first_population(codes, layout, shares, weights, search.elite)
-    size = search.mutations + search.crossovers
-    offspring = Offspring(
-        np.empty((size, 3), np.int64), np.empty(size), search.mutations
-    )
     columns = np.flatnonzero(np.diff(layout.first))
     shape = np.array([int(k) for k in schema.shape])
     patience = search.patience or max(m, 1000)

@@ -446,7 +446,7 @@ def _warn_unmet(
     rows = column_map(torch.as_tensor(column_map.embedding.embed(codes)))
     earlier = column_map(torch.as_tensor(before))
     with torch.no_grad():
-        said = [p.unmet(rows, earlier) for p in requirements.penalties]
+        said = [p.unmet_message(rows, earlier) for p in requirements.penalties]
     for words in filter(None, said):
         warnings.warn(words, UserWarning, stacklevel=3)
 
