@@ -359,9 +359,10 @@ def fit_model(
     budget = check_arguments(model, schema)
     _warn_lost_requirements(model)
     job = _job_of(model, budget, schema, schema.with_dtypes(preview(frame, schema)))
-    sizes = dict(select=job.select, n_particles=model.n_particles)
+    own = hasattr(job.select, "select")  # what such an object measures is not known
+    sizes = dict(select=2 if own else job.select, n_particles=model.n_particles)
     check_memory(schema, preset=model.preset, **sizes)  # before a row is read
-    if model.verbose and not planned:
+    if model.verbose and not planned and not own:
         _show_plan(model, frame, schema, job.select)
     _forget_fit(model)
     model.kind_ = kind_of(frame)

@@ -43,6 +43,7 @@ from ..private.counting import Tally, counting_bytes, memory_problem
 from ..table.columns import Boolean, Categorical, ClipWarning
 from ..table.schema import Schema
 from ..table.sources import fold, sample_codes
+from .columns import compare_columns
 
 # %% auto #0
 __all__ = [
@@ -352,6 +353,7 @@ class EvaluateOptions:
     max_rows: int | None = None  # train the downstream model on at most so many rows
     queries: int = 200  # the paper's J
     extras: bool = False  # also those in `EXTRAS`
+    raw: bool = False  # also those of `compare_columns`, in the units of the columns
     # functions of (real, synth, schema) that return named numbers
     metrics: Sequence[Metric] = ()
 
@@ -403,13 +405,16 @@ def evaluate(
     target: str | None = None,  # the column that the downstream task predicts
     seed: int = 0,  # of the queries and of the boosting: same seed, same queries
     options: EvaluateOptions | None = None,  # what is computed beyond the defaults
-    **fields: Any,  # fields of `EvaluateOptions`: task, max_rows, queries, extras
-    # columns metric, value; attrs["sampled"]: table -> (rows held, rows), for those
-    # that are too large to be held
+    # fields of `EvaluateOptions`: task, max_rows, queries, extras, raw, metrics
+    **fields: Any,
+    # columns metric, value (with raw also column, real, synth, ratio);
+    # attrs["sampled"]: table -> (rows held, rows), for those that are too large to be
+    # held
 ) -> pd.DataFrame:
     "The paper's errors of a synthetic table, one row each."
     chosen = make_options(EvaluateOptions, options, fields)
     _check_request(schema, test, target)
+    raw = compare_columns(real, synth, schema, seed=seed) if chosen.raw else None
     held = {
         name: _HeldTable(table, *_held_codes(table, schema, name, seed))
         for name, table in (("real", real), ("synth", synth), ("test", test))
@@ -433,6 +438,8 @@ def evaluate(
     for metric in chosen.metrics:
         errors |= metric(real, synth, schema)
     out = pd.DataFrame({"metric": list(errors), "value": list(errors.values())})
+    if raw is not None:
+        out = pd.concat([out, raw], ignore_index=True)
     sampled = {n: (len(t.codes), t.rows) for n, t in held.items() if not t.whole}
     if sampled:
         out.attrs["sampled"] = sampled
