@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = [
-    "ADAPTIVE",
     "BASELINES",
     "default_workload",
     "private_part",
+    "uses_guide",
     "select_and_measure",
     "Job",
     "Outcome",
@@ -30,18 +30,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privpgd.private.select import (
+    MST,
+    SELECTORS,
+    is_adaptive,
+    is_selector,
+    run_selector,
+)
+
 from ..constrain.requirements import Requirements
 from ..core.checks import InputError, whole_number
 from ..core.protocols import Generator
 from ..methods.privpgd import PRESETS
-from ..methods.refiner import rounds_generator, selection_generator
+from ..methods.refiner import ProductGenerator, rounds_generator
 from ..methods.registry import GENERATORS, make_generator
 from ..private.account import Budget
 from ..private.counting import normalize_workload
 from ..private.ledger import Ledger
 from ..private.measure import with_oneways
 from ..private.oracle import Selection, check_generator
-from ..private.select import SELECTORS, run_selector
 from ..table.schema import Schema
 from ..table.sources import preview
 
@@ -68,7 +75,7 @@ def private_part(
     known = [set(c) for c in requirements.public_marginals if c not in external_cliques]
     if not external_columns:
         known.append(set(requirements.fixed))
-    if isinstance(workload, str) or hasattr(workload, "select") or not any(known):
+    if is_selector(workload) or not any(known):
         return workload
     shares = {
         clique: weight
@@ -84,6 +91,30 @@ def private_part(
 
 
 # %% ../../nbs/app/pipeline.ipynb #n47795
+def _selector_kind(select: Any) -> type | None:
+    "The class of a selector, by its name or of an object; None for a workload."
+    if isinstance(select, str):
+        return SELECTORS.get(select)
+    return type(select) if is_selector(select) else None
+
+
+def uses_guide(
+    select: Any,  # the name of a selector, a selector, or a workload
+) -> bool:
+    "Whether a selector asks a generator between its rounds."
+    kind = _selector_kind(select)
+    asks = kind is not None and hasattr(kind, "generator") and not issubclass(kind, MST)
+    return asks and getattr(select, "generator", None) is None
+
+
+def _usual_generator(select: Any, seed: Any) -> Any:  # a generator, or None
+    "What a selector asks when nobody gives it a generator."
+    kind = _selector_kind(select)
+    if kind is not None and issubclass(kind, MST):
+        return ProductGenerator()
+    return rounds_generator(seed) if uses_guide(select) else None
+
+
 def select_and_measure(
     frame: Any,  # the private rows: anything that `count` takes
     schema: Schema,  # the public facts
@@ -104,17 +135,14 @@ def select_and_measure(
     "Choose marginals and measure them, all charged to one ledger."
     if generator is not None:
         check_generator(generator, schema)
-    if generator is None or (isinstance(select, str) and select == "mst"):
-        generator = selection_generator(select, options.get("seed"))
+    if generator is None or not uses_guide(select):
+        generator = _usual_generator(select, options.get("seed"))
     return run_selector(
         frame, schema, select, budget, generator=generator, public=public, **options
     )
 
 
 # %% ../../nbs/app/pipeline.ipynb #cb8bcab
-ADAPTIVE = ("aim", "mwem")  # selectors that use a generator between their rounds
-
-
 @dataclass(frozen=True)
 class Job:
     "Everything that is asked for, before anything is spent."
@@ -161,10 +189,10 @@ def _check_job_generator(job: Job) -> None:
     "Ask the generator whether it can work."
     if not hasattr(job.generator, "check"):
         return
-    chosen = isinstance(job.select, str) or hasattr(job.select, "select")
+    chosen = is_selector(job.select)
     cliques = None if chosen else list(normalize_workload(job.select, job.schema))
     job.generator.check(cliques, job.schema)
-    if job.select == "mst":
+    if _selector_kind(job.select) is MST:
         try:
             job.generator.check(_largest_tree(job.schema), job.schema)
         except ValueError as error:
@@ -217,7 +245,7 @@ def open_account(
     seeded = job.seed is not None
     if job.budget is None:
         raise InputError("There is neither a budget nor a ledger", "give one of them")
-    return Ledger(job.budget, job.neighbors, seeded, adaptive=job.select == "aim")
+    return Ledger(job.budget, job.neighbors, seeded, adaptive=is_adaptive(job.select))
 
 
 # %% ../../nbs/app/pipeline.ipynb #c31ec9f
@@ -301,7 +329,7 @@ def run_pipeline(
                 job.schema,
                 job.select,
                 job.budget,
-                generator=recorder if job.select in ADAPTIVE else None,
+                generator=recorder if uses_guide(job.select) else None,
                 seed=job.seed,
                 neighbors=job.neighbors,
                 ledger=account,
@@ -360,9 +388,10 @@ def synthesize(
             whole_number("n_rows", rows, 1)
     if select is None:
         select = getattr(made, "select", None) or default_workload(schema)
-    guides = isinstance(select, str) and select in ADAPTIVE
+    guides = uses_guide(select)
     if by_name:
-        guides = guides and select in getattr(made, "guides", ())
+        known = [SELECTORS[name] for name in getattr(made, "guides", ())]
+        guides = guides and _selector_kind(select) in known
     job = Job(
         schema,
         budget,

@@ -44,7 +44,7 @@ from ..core.checks import Advice, InputError, one_of, whole_number
 from ..methods.privpgd import PRESETS, PrivPGDGenerator
 from ..private.account import Budget
 from ..private.ledger import Ledger
-from ..private.select import SELECTORS
+from ..private.select import SELECTORS, is_selector
 from ..table.schema import Schema
 from ..table.sources import count_rows, kind_of, preview, rows_known
 from ..table.writing import to_kind, write_rows
@@ -335,7 +335,7 @@ def _job_of(model: Any, budget: Budget, schema: Schema, stored: Schema) -> Job:
         device=model.device,
         requirements=requirements,
     )
-    own = public_tables(requirements, own=True) if isinstance(workload, str) else {}
+    own = public_tables(requirements, own=True) if is_selector(workload) else {}
     return Job(
         schema,
         budget,
@@ -359,7 +359,7 @@ def fit_model(
     budget = check_arguments(model, schema)
     _warn_lost_requirements(model)
     job = _job_of(model, budget, schema, schema.with_dtypes(preview(frame, schema)))
-    own = hasattr(job.select, "select")  # what such an object measures is not known
+    own = not isinstance(job.select, str) and is_selector(job.select)
     sizes = dict(select=2 if own else job.select, n_particles=model.n_particles)
     check_memory(schema, preset=model.preset, **sizes)  # before a row is read
     if model.verbose and not planned and not own:

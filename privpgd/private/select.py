@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -44,6 +44,8 @@ __all__ = [
     "TreeNoise",
     "MST",
     "SpendingOptions",
+    "is_selector",
+    "is_adaptive",
     "run_selector",
 ]
 
@@ -213,10 +215,29 @@ def _check_public(public: Mapping, schema: Schema) -> None:
             )
 
 
+def is_selector(
+    select: Any,  # the name of a selector, a selector, or a workload
+) -> bool:
+    "Whether this chooses marginals, by name or as an object, instead of listing them."
+    return isinstance(select, str) or callable(getattr(select, "select", None))
+
+
+def is_adaptive(
+    select: Any,  # the name of a selector, a selector, or a workload
+) -> bool:
+    "Whether widths may be chosen after looking; a selector that does not say so may."
+    if not is_selector(select):
+        return False
+    selector = SELECTORS.get(select) if isinstance(select, str) else select
+    return selector is not None and bool(getattr(selector, "adaptive", True))
+
+
 def _make_selector(select: Any, generator: Any, options: Mapping) -> Any:
     "The selector of this name with its options, or the selector that was given."
-    if callable(getattr(select, "select", None)):
-        return select
+    if not isinstance(select, str):
+        if generator is None or getattr(select, "generator", generator) is not None:
+            return select
+        return replace(select, generator=generator)
     if select not in SELECTORS:
         known = ", ".join(map(repr, SELECTORS))
         raise InputError(
@@ -267,10 +288,10 @@ def run_selector(
     if generator is not None:
         check_generator(generator, schema)
     _check_public(public, schema)
-    if not (isinstance(select, str) or callable(getattr(select, "select", None))):
+    if not is_selector(select):
         return Selection(*measure(frame, schema, select, budget, **common))
     selector = _make_selector(select, generator, fields_)
-    seed, adaptive = spending.seed, getattr(selector, "adaptive", False)
+    seed, adaptive = spending.seed, is_adaptive(select)
     account = open_ledger(budget, spending.ledger, spending.neighbors, seed, adaptive)
     oracle = PrivateOracle(
         frame,
