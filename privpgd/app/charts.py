@@ -14,7 +14,7 @@ __all__ = [
     "page",
     "Chart",
     "bars",
-    "heat",
+    "heat_map",
     "curve",
 ]
 
@@ -439,7 +439,7 @@ def _draw_cell(chart: Chart, i: int, j: int, share: float, words: str) -> None:
     chart.name(cell, words, "bare" if np.isnan(share) else "heat")
 
 
-def heat(
+def heat_map(
     names: Sequence,  # (d,) columns
     # (d, d) value of each pair, NaN where there is none; the lower triangle is drawn
     values: np.ndarray,

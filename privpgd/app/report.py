@@ -35,7 +35,7 @@ from privpgd.app.charts import (
     bars,
     curve,
     folded,
-    heat,
+    heat_map,
     page,
     paragraph,
     section,
@@ -261,7 +261,7 @@ def _noise_map(model: Any) -> str:
         )
     if len(values) < len(names):
         words += f" The first {len(values)} columns are shown."
-    drawing = heat(names[: len(values)], values, "noise / uniform cell")
+    drawing = heat_map(names[: len(values)], values, "noise / uniform cell")
     return f"<h3>Noise of the pairs</h3>{paragraph(words)}{drawing}"
 
 
@@ -444,7 +444,7 @@ def _pair_errors(model: Any, real: np.ndarray) -> str:
     listed = table(["pair", "total variation"], worst, "Pairs with the largest error")
     return (
         f"<h3>Pairs of columns</h3>{paragraph(words)}"
-        f"{heat(schema.names[:d], image, 'total variation')}"
+        f"{heat_map(schema.names[:d], image, 'total variation')}"
         f"{folded('The pairs with the largest error', listed)}"
     )
 

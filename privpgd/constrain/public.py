@@ -225,14 +225,14 @@ def parse_marginals(
 def _whole_rows(
     table: np.ndarray,  # shares of the cells
     fixed_axes: list,  # axes whose counts are fixed already
-    settled_counts: np.ndarray,  # (cells of these axes,) their counts
+    matched_counts: np.ndarray,  # (cells of these axes,) their counts
 ) -> np.ndarray:  # whole numbers, of the shape of the table
     "Numbers of rows for the cells of a table, by largest remainders."
     order = fixed_axes + [a for a in range(table.ndim) if a not in fixed_axes]
-    t = table.transpose(order).reshape(len(settled_counts), -1)
-    exact = settled_counts[:, None] * t / np.maximum(t.sum(1, keepdims=True), 1e-300)
+    t = table.transpose(order).reshape(len(matched_counts), -1)
+    exact = matched_counts[:, None] * t / np.maximum(t.sum(1, keepdims=True), 1e-300)
     whole = np.floor(exact + 1e-9).astype(int)
-    for row, x, n in zip(whole, exact, settled_counts):
+    for row, x, n in zip(whole, exact, matched_counts):
         row[np.argsort(row - x, kind="stable")[: n - row.sum()]] += 1
     return whole.reshape([table.shape[a] for a in order]).transpose(np.argsort(order))
 
@@ -275,10 +275,10 @@ def _match_counts(
     "Move rows until the cells of a public table have their counts, or nothing helps."
     shape = [table.shape[a] for a in fixed_axes] or [1]
     fixed = tuple(codes[:, columns[fixed_axes]].T) or (np.zeros(len(codes), int),)
-    settled_counts = np.bincount(
+    matched_counts = np.bincount(
         np.ravel_multi_index(fixed, shape), minlength=int(np.prod(shape))
     )
-    wanted = _whole_rows(table, fixed_axes, settled_counts).ravel()
+    wanted = _whole_rows(table, fixed_axes, matched_counts).ravel()
     cell = np.ravel_multi_index(tuple(codes[:, columns].T), table.shape)
     surplus = np.bincount(cell, minlength=table.size) - wanted
     for target_cell in np.flatnonzero(surplus < 0):
@@ -310,12 +310,12 @@ def exact_counts(
     "Rows with exactly the public counts, as far as the rules allow."
     codes = np.array(codes, np.int32)
     rng = np.random.default_rng(seed)
-    settled_columns = set(fixed)
+    matched_columns = set(fixed)
     for clique, table in public.items():
-        fixed_axes = [a for a, n in enumerate(clique) if n in settled_columns]
-        settled_columns |= set(clique)
+        fixed_axes = [a for a, n in enumerate(clique) if n in matched_columns]
+        matched_columns |= set(clique)
         if len(fixed_axes) < len(clique):
-            mover = RowMover(groups, embedding, tuple(settled_columns), rng)
+            mover = RowMover(groups, embedding, tuple(matched_columns), rng)
             columns = np.array(embedding.index(clique))
             _match_counts(codes, columns, fixed_axes, table, mover)
     return codes

@@ -125,25 +125,25 @@ def _error_line(row: Any) -> str:
     return f"  {row.column}: {words}, {times} times the sampling error."
 
 
-def _grade_lines(grade: str, part: pd.DataFrame, shown: int) -> list[str]:
+def _grade_lines(grade: str, part: pd.DataFrame, max_named: int) -> list[str]:
     "Lines about the columns, or about the pairs, of one grade."
-    more = len(part) - shown
+    more = len(part) - max_named
     if grade in ("not fit", "fit with care"):
-        lines = [_error_line(row) for row in part[:shown].itertuples()]
+        lines = [_error_line(row) for row in part[:max_named].itertuples()]
         return lines + [f"  and {more} more."] * (more > 0)
     least, most = part.visible.min(), part.visible.max()
     size = f"{least:.2g}" if most < 1.05 * least else f"{least:.2g} to {most:.2g}"
-    names = ", ".join(part.column[:shown]) + f" and {more} more" * (more > 0)
+    names = ", ".join(part.column[:max_named]) + f" and {more} more" * (more > 0)
     return [f"  {names}.", f"  Errors below {size} would not be seen in these rows."]
 
 
 def verdict(
     frame: pd.DataFrame,  # what compare_columns returns
     tolerance: float = 0.05,  # errors up to this size are small
-    shown: int = 10,  # columns, and pairs, that are named for each grade, at most
+    max_named: int = 10,  # columns, and pairs, that are named for each grade, at most
 ) -> str:
     "In words: which columns and pairs are fit for use, worst first. Not private."
-    whole_number("shown", shown, 1)
+    whole_number("max_named", max_named, 1)
     table = grade_columns(frame, tolerance)
     n, m = frame.loc[frame.metric == "rows", ["real", "synth"]].iloc[0]
     lines = [f"{n:,.0f} real rows against {m:,.0f} synthetic rows."]
@@ -156,7 +156,7 @@ def verdict(
             of = part[part.grade == grade]
             if len(of):
                 lines.append(f"{len(of)} {what}{'s' * (len(of) > 1)} {grade}:")
-                lines += _grade_lines(grade, of, shown)
+                lines += _grade_lines(grade, of, max_named)
         if what == "column" and follows.any():
             lines.append(
                 f"{follows.sum()} pairs with a column that is not fit: not fit."
