@@ -407,8 +407,9 @@ def evaluate(
     options: EvaluateOptions | None = None,  # what is computed beyond the defaults
     # fields of `EvaluateOptions`: task, max_rows, queries, extras, raw, metrics
     **fields: Any,
-    # columns metric, value (with raw also column, real, synth, ratio); attrs["sampled"]: table -> (rows held, rows), for those
-    # that are too large to be held
+    # columns metric, value (with raw also column, real, synth, ratio);
+    # attrs["sampled"]: table -> (rows held, rows), for those that are too large to be
+    # held
 ) -> pd.DataFrame:
     "The paper's errors of a synthetic table, one row each."
     chosen = make_options(EvaluateOptions, options, fields)
