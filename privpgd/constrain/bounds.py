@@ -35,7 +35,7 @@ class StatisticPenalty(PenaltyTerm):
     "A penalty on the value of one statistic."
 
     statistic: Statistic
-    flat_remedy = (
+    zero_gradient_remedy = (
         "its statistic is the same whatever the particles are; correct its threshold, "
         "region or value"
     )

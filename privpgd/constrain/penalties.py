@@ -35,7 +35,7 @@ class PenaltyTerm:
     __call__: Callable[..., torch.Tensor]  # a ParticleFrame -> scalar tensor
     can_be_summed = True  # False if the term has a limit, which a sum would lose
     # what to do if the gradient is zero everywhere
-    flat_remedy = (
+    zero_gradient_remedy = (
         "use smooth torch operations instead of rounding and comparing, such as "
         "above(x, threshold, width)"
     )
@@ -53,7 +53,7 @@ class PenaltyTerm:
         return ""
 
     def varies_over_codes(self, column_map: ColumnMap) -> bool:
-        "Whether tables of random codes differ in it; asked if its gradient is zero."
+        "Whether its value differs between random tables; asked if its gradient is zero."
         return False
 
     def _check_numbers(self, least_weight: float = -1e12, **numbers: Any) -> None:
@@ -135,7 +135,7 @@ class Penalty(PenaltyTerm):
             return ""
         return (
             f"{self.label()} is {value:.4g}, and its limit {self.limit:g} is not "
-            "reached: loosen it, or what stands against it."
+            "reached: loosen it, or the requirements that oppose it."
         )
 
 
@@ -239,5 +239,5 @@ def check_penalty(penalty: PenaltyTerm, column_map: ColumnMap) -> None:
     if flat and not penalty.varies_over_codes(column_map):
         raise InputError(
             f"{label} is {value.item():.4g} with no slope anywhere",
-            penalty.flat_remedy,
+            penalty.zero_gradient_remedy,
         )

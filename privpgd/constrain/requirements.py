@@ -46,7 +46,7 @@ __all__ = [
     "Requirements",
     "enforce",
     "anneal_rows",
-    "multipliers_of",
+    "make_multipliers",
     "warn_unmet",
     "finalize",
 ]
@@ -220,7 +220,7 @@ def anneal_rows(
 
 
 # %% ../../nbs/constrain/requirements.ipynb #cf279e0
-def multipliers_of(
+def make_multipliers(
     requirements: Requirements,
     codes: np.ndarray,  # (m, d) codes after the descent
     particles: np.ndarray,  # (m, D) what the descent has reached
@@ -252,7 +252,7 @@ def warn_unmet(codes: np.ndarray, requirements: Requirements) -> None:
         if not bound.low - tolerance <= value <= bound.high + tolerance:
             warnings.warn(
                 f"{bound.label()} is not met: the rows have {value:.4g}; loosen it, or "
-                "what stands against it.",
+                "the requirements that oppose it.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -263,7 +263,7 @@ def warn_unmet(codes: np.ndarray, requirements: Requirements) -> None:
         if deviation > 2:
             warnings.warn(
                 f"the public marginal of {', '.join(clique)} is not met: a cell is "
-                f"{deviation:.0f} rows off; loosen what stands against it.",
+                f"{deviation:.0f} rows off; loosen the requirements that oppose it.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -300,7 +300,7 @@ def finalize(
         zero_temperature_fields = {
             k: v for k, v in (refinement or {}).items() if k != "anneal_sweeps"
         }
-        multipliers = multipliers_of(requirements, codes, reached)
+        multipliers = make_multipliers(requirements, codes, reached)
         codes = refine_constrained(
             codes, tables, schema, multipliers, **options, **zero_temperature_fields
         )

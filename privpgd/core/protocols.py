@@ -59,7 +59,7 @@ class Constraint(Protocol):
     "A term of the loss, which can tell whether the rows satisfy it."
 
     weight: float  # a term of weight 0 is left out
-    flat_remedy: str  # advice if its gradient is zero everywhere
+    zero_gradient_remedy: str  # advice if its gradient is zero everywhere
 
     def __call__(
         self,

@@ -48,8 +48,8 @@ class RefineOptions:
 
     anneal_sweeps: int = 0  # Gibbs sweeps at a falling temperature; they come first
     sweeps: int = 5  # largest number of sweeps at temperature zero
-    # largest number of blocks of a column in coarse tables, which sweeps at temperature
-    # zero compare, too; 0: no coarse tables
+    # largest number of blocks of a column in coarse tables; sweeps at temperature zero
+    # also compare the rows with these tables; 0: no coarse tables
     blocks: int = 0
     weights: dict | None = None  # clique -> weight, 1 where absent
     forbidden: dict | None = None  # clique -> boolean array, true where no row may go
@@ -238,8 +238,8 @@ def refine(
     rng = np.random.default_rng(seed)
     order = np.arange(m)
     start_time = time.perf_counter()
-    falling = np.geomspace(FIRST_TEMPERATURE, LAST_TEMPERATURE, options.anneal_sweeps)
-    temperatures = [*falling, *[0.0] * options.sweeps]
+    annealing = np.geomspace(FIRST_TEMPERATURE, LAST_TEMPERATURE, options.anneal_sweeps)
+    temperatures = [*annealing, *[0.0] * options.sweeps]
     bar = tqdm(temperatures, desc="refinement", unit="sweep", disable=not verbose)
     for sweep, temperature in enumerate(bar):
         shuffle = rng.permutation(m)
