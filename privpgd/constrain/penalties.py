@@ -53,7 +53,7 @@ class PenaltyTerm:
         return ""
 
     def varies_over_codes(self, column_map: ColumnMap) -> bool:
-        "Whether its value differs between random tables; asked if its gradient is zero."
+        "Whether random tables differ in its value; asked if its gradient is zero."
         return False
 
     def _check_numbers(self, least_weight: float = -1e12, **numbers: Any) -> None:
