@@ -76,7 +76,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         type=float,
         default=1e-5,
         metavar="D",
-        help="failure probability, well below 1/rows (default 1e-5)",
+        help="additive part of the promise, well below 1/rows (default 1e-5)",
     ),
     "--seed": dict(
         type=int,
@@ -390,7 +390,7 @@ def _add_bench(commands: Any) -> None:
         type=float,
         default=1e-5,
         metavar="D",
-        help="failure probability (default 1e-5)",
+        help="additive part of the promise (default 1e-5)",
     )
     bench.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="jobs at a time (default 1)"

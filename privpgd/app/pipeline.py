@@ -362,7 +362,7 @@ def synthesize(
     # weights; None: the generator's usual choice
     select: Any = None,
     epsilon: float | None = 2.5,  # the privacy promise
-    delta: float = 1e-5,  # its failure probability
+    delta: float = 1e-5,  # its additive part
     n_rows: int | None = None,  # rows; None for the generator's own choice
     seed: int | None = None,  # None for a release; a number makes a run repeatable
     neighbors: str = "replace",  # "replace" (n is public) or "add-remove"

@@ -566,7 +566,7 @@ def plan(
     # on it
     n: int | None,
     epsilon: float,  # the privacy promise
-    delta: float,  # its failure probability
+    delta: float,  # its additive part
     options: PlanOptions | None = None,  # how the release is made
     # fields of `PlanOptions`: preset, select, n_particles, epochs, neighbors, memory
     **fields: Any,

@@ -192,7 +192,7 @@ class PrivPGD(_PlanWriteReport, BaseEstimator):
     def __init__(
         self,
         epsilon: float = 2.5,  # the privacy promise: smaller is more private
-        delta: float = 1e-5,  # its failure probability; keep it well below 1/n
+        delta: float = 1e-5,  # its additive part; keep it well below 1/n
         *,
         preset: str = "default",  # "default" or "paper"
         # what to measure: None for the preset's, a number k, a list of cliques, a dict
