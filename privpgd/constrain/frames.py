@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ..core.checks import InputError
+from ..core.checks import InputError, find_columns
 from ..core.records import Axis, axes_of
 from ..transport.embedding import Embedding, line
 
@@ -61,8 +61,7 @@ class _ByColumn(dict):
     "A dict with a key for each column; an unknown name raises an InputError."
 
     def __missing__(self, name):
-        known = ", ".join(self)
-        raise InputError(f"column {name!r} is not in the schema; it has {known}")
+        find_columns((name,), self)  # raises
 
 
 class ColumnMap:

@@ -12,6 +12,11 @@ __all__ = [
     "one_of",
     "check_seed",
     "check_codes",
+    "check_shape",
+    "check_finite",
+    "check_masses",
+    "find_columns",
+    "check_clique",
     "make_options",
 ]
 
@@ -19,7 +24,7 @@ __all__ = [
 import copy
 import dataclasses
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -122,17 +127,23 @@ class InputError(ValueError):
 
 
 # %% ../../nbs/core/checks.ipynb #c0e5159
+def _at_most(most: float) -> str:
+    "The words for an upper limit; none if there is no limit."
+    return "" if most == np.inf else f" and at most {most:,g}"
+
+
 def whole_number(
     name: str,  # of the argument
     value: Any,
     least: int = 0,  # smallest value that makes sense
     remedy: str | Advice = "",  # what to do
+    most: float = np.inf,  # largest value that makes sense
 ) -> int:
-    "The value as an int; raise unless it is a whole number of at least `least`."
+    "The value as an int; raise unless it is a whole number within these limits."
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < least:
+    if not whole or not least <= value <= most:
         raise InputError(
-            f"is not a whole number of at least {least}",
+            f"is not a whole number of at least {least}{_at_most(most)}",
             remedy,
             argument=name,
             value=value,
@@ -145,31 +156,41 @@ def finite_number(
     value: Any,
     positive: bool = True,  # zero is refused
     remedy: str | Advice = "",  # what to do
+    most: float = np.inf,  # largest value that makes sense
 ) -> float:
-    "The value as a float; raise unless it is finite and not negative."
+    "The value as a float; raise unless it is finite, not negative and not too large."
     kinds = (int, float, np.integer, np.floating)
     real = isinstance(value, kinds) and not isinstance(value, bool)
-    if not real or not np.isfinite(value) or value < 0 or (positive and value == 0):
+    fits = real and np.isfinite(value) and 0 <= value <= most
+    if not fits or (positive and value == 0):
         kind = "positive number" if positive else "number, 0 or more"
-        raise InputError(f"is not a finite {kind}", remedy, argument=name, value=value)
+        raise InputError(
+            f"is not a finite {kind}{_at_most(most)}",
+            remedy,
+            argument=name,
+            value=value,
+        )
     return float(value)
+
+
+_Choice = TypeVar("_Choice", str, int)
 
 
 def one_of(
     name: str,  # of the argument
     value: Any,
-    choices: Iterable[str],  # what is known
-) -> str:
+    choices: Iterable[_Choice],  # what is known
+) -> _Choice:
     "The value; raise unless it is one of `choices`."
     choices = list(choices)
-    if not isinstance(value, str) or value not in choices:
+    if not np.isscalar(value) or value not in choices:
         raise InputError(
             "is not known",
             f"use one of {', '.join(map(repr, choices))}",
             argument=name,
             value=value,
         )
-    return value
+    return value  # type: ignore[return-value]
 
 
 def check_seed(
@@ -212,6 +233,81 @@ def check_codes(
     return codes
 
 
+# %% ../../nbs/core/checks.ipynb #c0a11e2
+def check_shape(
+    name: str,  # of the array
+    array: Any,  # numpy or torch
+    *sizes: int | str,  # of its axes; a word stands for any size but 0
+    remedy: str = "",  # what to do
+) -> None:
+    "Raise unless the array has these sizes."
+    shape = tuple(array.shape)
+    fits = len(shape) == len(sizes) and all(
+        n > 0 if isinstance(size, str) else n == size for n, size in zip(shape, sizes)
+    )
+    if not fits:
+        comma = "," * (len(sizes) == 1)
+        wanted = f"({', '.join(map(str, sizes))}{comma})"
+        raise InputError(f"has shape {shape}, not {wanted}", remedy, argument=name)
+
+
+def check_finite(
+    name: str,  # of the array
+    values: Any,  # an array or a number
+    remedy: str = "give finite numbers",  # what to do
+) -> None:
+    "Raise if there is NaN or infinity."
+    if not np.isfinite(np.asarray(values)).all():
+        raise InputError("holds NaN or infinity", remedy, argument=name)
+
+
+def check_masses(
+    name: str,  # of the array
+    masses: np.ndarray,
+    remedy: str = "",  # what to do
+    tolerance: float = np.inf,  # largest distance of the sum from 1
+) -> None:
+    "Raise unless the masses are finite, none is negative, and their sum is right."
+    total = masses.sum()
+    if not (np.isfinite(masses).all() and (masses >= 0).all() and total > 0):
+        raise InputError(
+            "must hold finite numbers, none negative and not all zero",
+            remedy,
+            argument=name,
+        )
+    if abs(total - 1) > tolerance:
+        raise InputError(f"adds to {total:.6g} and not to 1", remedy, argument=name)
+
+
+def find_columns(
+    columns: Sequence[str],  # column names
+    names: Iterable[str],  # of all columns
+) -> list[int]:
+    "Positions of the columns; raise unless all of them are known."
+    place = {name: j for j, name in enumerate(names)}
+    for name in columns:
+        if name not in place:
+            known = ", ".join(map(str, place))
+            raise InputError(f"column {name!r} is not in the schema", f"it has {known}")
+    return [place[name] for name in columns]
+
+
+def check_clique(
+    clique: Sequence[str],  # column names
+    names: Iterable[str],  # of all columns
+) -> list[int]:
+    "Positions of the columns; raise unless there are some, all known, each once."
+    positions = find_columns(clique, names)
+    if not clique or len(set(clique)) < len(clique):
+        raise InputError(
+            "is no clique",
+            "name at least one column, and each only once",
+            argument="clique",
+            value=clique,
+        )
+    return positions
+
+
 # %% ../../nbs/core/checks.ipynb #c1474d8
 _T = TypeVar("_T")
 
@@ -245,7 +341,7 @@ def make_options(
             )
         name = renamed.get(name, name)
         if name not in known:
-            raise TypeError(
+            raise TypeError(  # as Python does
                 f"unexpected keyword argument {name!r}; the options are "
                 f"{', '.join(known)}."
             )

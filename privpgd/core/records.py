@@ -6,14 +6,13 @@
 __all__ = ["Axis", "axes_of", "Measurement", "estimate_total", "Seeds"]
 
 # %% ../../nbs/core/records.ipynb #c5029e4
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .checks import InputError
+from .checks import InputError, finite_number
 
 
 # %% ../../nbs/core/records.ipynb #c576232
@@ -73,19 +72,17 @@ class Measurement:
         clique = tuple(self.clique)
         counts = np.array(self.counts)
         if not np.issubdtype(counts.dtype, np.integer) or counts.ndim != len(clique):
-            raise ValueError(
+            raise InputError(
                 f"The counts of {clique!r} have shape {counts.shape} and dtype "
-                f"{counts.dtype}: give integers with one axis for each column."
+                f"{counts.dtype}",
+                "give integers with one axis for each column",
             )
-        if not (math.isfinite(self.sigma) and self.sigma >= 0):
-            raise ValueError(
-                f"sigma={self.sigma!r} of {clique!r} is not a standard deviation: give "
-                "a finite number, zero or larger."
-            )
+        deviation = "give the standard deviation of the noise, in rows"
+        sigma = finite_number("sigma", self.sigma, positive=False, remedy=deviation)
         counts = _compact(counts)
         counts.flags.writeable = False
         total = None if self.total is None else int(self.total)
-        plain = dict(clique=clique, counts=counts, sigma=float(self.sigma), total=total)
+        plain = dict(clique=clique, counts=counts, sigma=sigma, total=total)
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 
@@ -117,9 +114,9 @@ class Measurement:
     def from_dict(cls, facts: Mapping) -> "Measurement":
         "The measurement that `to_dict` wrote."
         if lacks := {"clique", "counts", "sigma"} - set(facts):
-            raise ValueError(
-                f"A saved measurement lacks {sorted(lacks)[0]!r}: give what "
-                "Measurement.to_dict wrote."
+            raise InputError(
+                f"A saved measurement lacks {sorted(lacks)[0]!r}",
+                "give what Measurement.to_dict wrote",
             )
         return cls(
             tuple(facts["clique"]),
@@ -139,10 +136,7 @@ def estimate_total(
     "The public number of rows, or the best unbiased estimate of it."
     measurements = list(measurements)
     if not measurements:
-        raise InputError(
-            "There is no measurement to estimate the number of rows from",
-            "give at least one",
-        )
+        raise InputError("is empty", "give at least one", argument="measurements")
     totals = (getattr(m, "total", None) for m in measurements)
     known = {float(total) for total in totals if total is not None}
     if len(known) > 1:
@@ -183,3 +177,15 @@ class Seeds:
         "One seed for each name; the order of the names decides."
         children = np.random.SeedSequence(seed).spawn(len(names))
         return cls(**{n: int(c.generate_state(1)[0]) for n, c in zip(names, children)})
+
+    @classmethod
+    def derive(
+        cls,
+        domain: int,  # a number that no other part of the library uses
+        seed: Any,  # of the run; None for fresh entropy
+        *names: str,  # one for each step
+    ) -> "Seeds":
+        "Seeds of one part of a run, apart from all that others make of the same seed."
+        entropy = None if seed is None else [domain, seed]
+        states = np.random.SeedSequence(entropy).generate_state(len(names))
+        return cls(**dict(zip(names, states.tolist())))

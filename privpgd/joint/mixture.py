@@ -23,7 +23,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
-from ..core.checks import finite_number, make_options, whole_number
+from privpgd.core.checks import (
+    check_clique,
+    find_columns,
+    finite_number,
+    make_options,
+    whole_number,
+)
+
 from ..transport.consistency import merge, nearest_simplex
 from ..transport.embedding import Embedding
 from ..transport.marginal_tables import quantize
@@ -41,19 +48,13 @@ class Mixture:
 
     def block(self, name: str) -> np.ndarray:  # (K, k_j)
         "The K distributions of one column."
-        if name not in self.names:
-            raise ValueError(
-                f"column {name!r} is not in the mixture; it has "
-                f"{', '.join(self.names)}."
-            )
-        j = self.names.index(name)
+        (j,) = find_columns((name,), self.names)
         end = sum(self.shape[: j + 1])
         return self.probabilities[:, end - self.shape[j] : end].astype(np.float64)
 
     def table(self, clique: tuple) -> np.ndarray:  # table of the clique's shape
         "Marginal of any clique: the mean of K outer products."
-        if not len(clique):
-            raise ValueError("the clique is empty; name at least one column.")
+        check_clique(clique, self.names)
         blocks = [self.block(name) for name in clique]
         K = len(self.probabilities)
         left = np.full((1, K), 1 / K)
@@ -69,10 +70,7 @@ class Mixture:
         independent: float = 0.0,
     ) -> np.ndarray:  # (m, d) int32 codes
         "Rows of the mixture, with exact quotas in every component and column."
-        if not 0 <= independent <= 1:
-            raise ValueError(
-                f"independent={independent} must be a share between 0 and 1."
-            )
+        finite_number("independent", independent, positive=False, most=1)
         rng = np.random.default_rng(seed)
         K = len(self.probabilities)
         sizes = quantize(np.full(K, 1 / K), m, rng)

@@ -14,13 +14,21 @@ __all__ = [
 
 # %% ../../nbs/joint/refinement.ipynb #c002
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from tqdm.auto import tqdm
 
+from privpgd.core.checks import (
+    InputError,
+    check_codes,
+    check_shape,
+    finite_number,
+    make_options,
+    whole_number,
+)
 from privpgd.joint.sweeps import (
     FIRST_TEMPERATURE,
     LAST_TEMPERATURE,
@@ -32,7 +40,6 @@ from privpgd.joint.sweeps import (
     sweep_column,
 )
 
-from ..core.checks import InputError, check_codes, make_options, whole_number
 from ..core.figures import BLUE, canvas, shades
 from ..transport.embedding import Embedding
 from ..transport.marginal_tables import as_clique, check_tables
@@ -67,12 +74,10 @@ _RENAMED = {"warm": "anneal_sweeps", "held": "fixed", "together": "tied"}
 _LARGEST_WEIGHT = 1e15  # forbidden cells weigh 1e30, which nothing must outweigh
 
 
-def _check_weights(name: str, weights: Sequence) -> None:
+def _check_weights(name: str, weights: Iterable) -> None:
     "Raise unless all weights are between 0 and the largest one."
-    if bad := [w for w in weights if not 0 <= w <= _LARGEST_WEIGHT]:
-        raise InputError(
-            f"{name} must be between 0 and {_LARGEST_WEIGHT:g}; got {bad[0]}"
-        )
+    for weight in weights:
+        finite_number(name, weight, positive=False, most=_LARGEST_WEIGHT)
 
 
 def _weighted_penalties(
@@ -96,11 +101,7 @@ def _weighted_penalties(
 def _check_refine_codes(codes: Any, schema) -> np.ndarray:  # (m, d) int32, a copy
     "The codes, or a one-sentence error."
     given = np.asarray(codes)
-    if given.ndim != 2 or given.shape[1] != len(schema.names) or not len(given):
-        raise InputError(
-            f"codes of shape {given.shape} do not fit {len(schema.names)} columns",
-            "give one row a particle",
-        )
+    check_shape("codes", given, "particles", len(schema.names))
     whole = given.astype(np.int32)
     for j in np.flatnonzero((whole != given).any(0)):
         raise InputError(
@@ -125,7 +126,7 @@ def _check_targets(
     for name in ("blocks", "sweeps", "anneal_sweeps"):
         whole_number(name, getattr(options, name))
     weights = options.weights or {}
-    _check_weights("weights", list(weights.values()))
+    _check_weights("weights", weights.values())
     known = {clique for clique, _, _ in checked}
     for c in weights:
         if as_clique(c) not in known:
@@ -270,9 +271,8 @@ def plot_marginal(
 ):
     "A table as bars (one column) or as a picture (two columns)."
     if table.ndim not in (1, 2):
-        raise ValueError(
-            f"a table of {table.ndim} columns cannot be drawn; sum it down to one or "
-            "two."
+        raise InputError(
+            f"a table of {table.ndim} columns cannot be drawn", "sum it to one or two"
         )
     ax = canvas(ax, 4.0, 3.0, title)
     if table.ndim == 1:
@@ -290,9 +290,8 @@ def plot_history(
 ):
     "Loss against epoch, or objective against sweep, on a logarithmic scale."
     if not len(history):
-        raise ValueError(
-            "history is empty; pass a list as history= to descend or refine first."
-        )
+        fill = "pass a list as history= to descend or refine first"
+        raise InputError("is empty", fill, argument="history")
     x, y = ("epoch", "loss") if "loss" in history[0] else ("sweep", "objective")
     ax = canvas(ax)
     ax.plot([h[x] for h in history], [h[y] for h in history], **options)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checks import InputError, check_clique, check_finite, check_shape
 from ..core.records import Measurement, estimate_total
 from ..transport.consistency import merge
 
@@ -99,28 +100,22 @@ def from_mbi(
 def _measurement_from_mbi(m: Any, schema: Any, total: int | None) -> Measurement:
     "One measurement of mbi's as ours."
     mbi = load_mbi()
-    size = dict(zip(schema.names, (int(k) for k in schema.shape)))
-    if unknown := [name for name in m.clique if name not in size]:
-        raise ValueError(
-            f"The measurement of {m.clique!r} names the unknown column {unknown[0]!r}: "
-            f"the schema has {', '.join(map(str, schema.names))}."
-        )
+    positions = check_clique(m.clique, schema.names)
     if not (
         isinstance(m.query, mbi.marginal_loss.DatavectorQuery)
         or m.query == mbi.Factor.datavector
     ):
-        raise ValueError(
+        raise InputError(
             f"The measurement of {m.clique!r} is a query {m.query!r} of the marginal, "
-            "not the marginal: only whole marginals have a table of counts."
+            "not the marginal",
+            "only whole marginals have a table of counts",
         )
     values = np.asarray(m.noisy_measurement, np.float64)
-    shape = [size[name] for name in m.clique]
-    if values.size != math.prod(shape) or not np.isfinite(values).all():
-        raise ValueError(
-            f"The measurement of {m.clique!r} has {values.size} numbers: the schema "
-            f"asks for {math.prod(shape)}, all finite."
-        )
-    order = np.argsort([list(schema.names).index(name) for name in m.clique])
+    shape = [int(schema.shape[j]) for j in positions]
+    name = f"the measurement of {m.clique!r}"
+    check_shape(name, values.ravel(), math.prod(shape))
+    check_finite(name, values)
+    order = np.argsort(positions)
     counts = np.rint(values).astype(np.int64).reshape(shape).transpose(order)
     return Measurement(
         tuple(m.clique[a] for a in order), counts, float(m.stddev), total

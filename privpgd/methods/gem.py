@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..core.checks import InputError
 from .rap import Relaxed, Targets, _check_relaxed_options, block_softmax
 
 
@@ -79,9 +80,11 @@ class GEM(Relaxed):
         listed = isinstance(self.layers, (tuple, list))
         whole = (int, np.integer)
         if not listed or not all(isinstance(k, whole) and k > 0 for k in self.layers):
-            raise ValueError(
-                f"layers={self.layers!r} must hold positive whole numbers, such as "
-                "(128, 256)."
+            raise InputError(
+                "must hold positive whole numbers",
+                "give the width of each block, such as (128, 256)",
+                argument="layers",
+                value=self.layers,
             )
 
     def _state_key(self):

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import finite_number
+from ..core.checks import InputError, finite_number
 from .bridge import load_mbi, mbi_domain, weighted_measurements
 from .independent import check_generator_options
 
@@ -71,11 +71,8 @@ def check_size(
     limit: float,  # megabytes
 ) -> float:  # predicted megabytes
     "The predicted size of a junction tree; raises if it is above the limit."
-    if not (isinstance(limit, (int, float)) and limit > 0):
-        raise ValueError(
-            f"max_model_mb={limit!r} is not a positive number of megabytes: 80 is "
-            "usual."
-        )
+    if limit != math.inf:
+        finite_number("max_model_mb", limit, remedy="80 megabytes are usual")
     cliques = list(map(tuple, cliques))
     cells = tree_cells(junction_tree(cliques, schema), schema)
     size = tree_megabytes(cells)
@@ -83,12 +80,12 @@ def check_size(
     if size > limit:
         has_cycles = len(worst) > max(map(len, cliques))
         tree = 'select="mst" or "aim", fewer marginals or ' if has_cycles else ""
-        raise ValueError(
+        raise InputError(
             f"PGM would need a junction tree of {size:,.3g} MB for these "
             f"{len(set(map(frozenset, cliques)))} marginals (its largest table joins "
             f"{len(worst)} columns: {', '.join(map(str, worst))}), "
-            f"more than max_model_mb={limit:g}: use {tree}fewer bins, another "
-            "generator, or a larger max_model_mb."
+            f"more than max_model_mb={limit:g}",
+            f"use {tree}fewer bins, another generator, or a larger max_model_mb",
         )
     return size
 
@@ -292,9 +289,9 @@ class PGM:
         if None."""
         schema = getattr(self, "schema_", None) if schema is None else schema
         if schema is None:
-            raise ValueError(
-                "size_mb(cliques) needs a schema before the first fit: give it as the "
-                "second argument."
+            raise InputError(
+                "size_mb(cliques) needs a schema before the first fit",
+                "give it as the second argument",
             )
         return tree_megabytes(tree_cells(junction_tree(cliques, schema), schema))
 

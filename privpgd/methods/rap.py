@@ -26,7 +26,14 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
-from ..core.checks import check_seed, finite_number, whole_number
+from privpgd.core.checks import (
+    InputError,
+    check_seed,
+    finite_number,
+    one_of,
+    whole_number,
+)
+
 from ..core.records import estimate_total
 from ..joint.mixture import Mixture
 from ..transport.consistency import consensus_margins, merge
@@ -215,16 +222,16 @@ def _check_relaxed_options(
     finite_number("lr", self.lr)
     finite_number("stop", self.stop, positive=False)
     check_seed(self.seed)
-    if self.start not in ("margins", "random"):
-        raise ValueError(f"start={self.start!r} is unknown; use 'margins' or 'random'.")
-    if self.power not in (1, 2):
-        raise ValueError(f"power={self.power!r} must be 1 or 2.")
+    one_of("start", self.start, ("margins", "random"))
+    one_of("power", self.power, (1, 2))
     try:
         torch.empty(1, device=self.device)
     except (RuntimeError, TypeError, AssertionError) as error:
-        raise ValueError(
-            f"device={self.device!r} does not work "
-            f"({str(error).splitlines()[0].rstrip('.')}): use 'cpu'."
+        raise InputError(
+            f"does not work ({str(error).splitlines()[0].rstrip('.')})",
+            "use 'cpu'",
+            argument="device",
+            value=self.device,
         ) from None
 
 
@@ -294,8 +301,8 @@ class Relaxed(RelaxedOptions):
     ) -> dict:  # clique -> probability table
         "Marginals of the soft rows, without the scatter of drawing."
         if not hasattr(self, "mixture_"):
-            raise ValueError(
-                f"This {type(self).__name__} has no marginals yet: call fit first."
+            raise InputError(
+                f"This {type(self).__name__} has no marginals yet", "call fit first"
             )
         return {tuple(clique): self.mixture_.table(tuple(clique)) for clique in cliques}
 

@@ -18,6 +18,7 @@ from privpgd.transport.consistency import (
     shrink_interaction,
 )
 
+from ..core.records import Seeds
 from ..joint.refinement import refine
 from ..transport.embedding import Embedding
 from ..transport.marginal_tables import independent
@@ -183,7 +184,7 @@ def rounds_generator(
     "The usual generator of selectors that go in rounds."
     own = None
     if isinstance(seed, (int, np.integer)):
-        own = np.random.SeedSequence([161803, int(seed)]).generate_state(1)[0]
+        own = Seeds.derive(161803, int(seed), "rows").rows
     return RefineGenerator(warm_start=True, seed=own)
 
 

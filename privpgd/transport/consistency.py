@@ -22,47 +22,15 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
+from ..core.checks import check_shape, finite_number
 from ..core.records import estimate_total
 from .embedding import Embedding
+from .marginal_tables import check_table
 
 # %% ../../nbs/transport/consistency.ipynb #c059
 _LEAST_NOISE = (
     1e-9  # stands for a noise of zero, so that a weight 1 / sigma^2 is finite
 )
-
-
-def _check_measurement(
-    m,  # a measurement
-    shapes,  # dict from column name to its number of levels
-) -> np.ndarray:  # its counts as floats
-    "Counts of one measurement, or a sentence about what is wrong with it."
-    clique = tuple(m.clique)
-    for name in clique:
-        if name not in shapes:
-            raise ValueError(
-                f"column {name!r} of the clique {clique} is not in the "
-                f"schema; it has {', '.join(shapes)}."
-            )
-    counts = np.asarray(m.counts, dtype=np.float64)
-    shape = tuple(shapes[c] for c in clique)
-    if not len(shape) or len(set(clique)) < len(shape):
-        raise ValueError(
-            f"the clique {clique} must name at least one column, each of them once."
-        )
-    if counts.shape != shape:
-        raise ValueError(
-            f"the counts of clique {clique} have shape {counts.shape}; the "
-            f"schema asks for {shape}."
-        )
-    if not np.isfinite(counts).all():
-        raise ValueError(
-            f"the counts of clique {clique} hold NaN or infinity; measure it again."
-        )
-    if not (np.isfinite(m.sigma) and m.sigma >= 0):
-        raise ValueError(
-            f"sigma={m.sigma} of clique {clique} must be a finite number, 0 or more."
-        )
-    return counts
 
 
 def merge(
@@ -71,19 +39,14 @@ def merge(
 ) -> dict:  # clique -> (table of shares, noise of one share)
     "Measurements as shares of the total, one for each clique, in schema order."
     measurements = list(measurements)
-    shapes = dict(zip(schema.names, schema.shape))
-    if not measurements:
-        raise ValueError(
-            "there is nothing to project: measurements is empty, measure at least one "
-            "marginal."
-        )
-    place = {name: j for j, name in enumerate(schema.names)}
-    counts = [_check_measurement(m, shapes) for m in measurements]
+    checked = [check_table(m.clique, m.counts, schema, False) for m in measurements]
+    for m in measurements:
+        finite_number("sigma", m.sigma, positive=False)
     n = estimate_total(measurements)
     sums: dict[tuple, tuple] = {}
-    for m, c in zip(measurements, counts):
-        axes = np.argsort([place[name] for name in m.clique])
-        clique = tuple(m.clique[a] for a in axes)
+    for m, (columns, positions, c) in zip(measurements, checked):
+        axes = np.argsort(positions)
+        clique = tuple(columns[a] for a in axes)
         weight = (n / max(m.sigma, _LEAST_NOISE)) ** 2
         old, total = sums.get(clique, (0, 0))
         sums[clique] = old + weight * c.transpose(axes) / n, total + weight
@@ -273,11 +236,7 @@ def fit_margins(
         return fit_margins([np.asarray(table)], [margins], steps, tolerance)[0]
     margins = [[np.asarray(w, dtype=np.float64) for w in ws] for ws in margins]
     for t, ws in zip(table, margins):
-        if t.shape != tuple(len(w) for w in ws):
-            raise ValueError(
-                f"a table of shape {t.shape} does not fit margins of lengths "
-                f"{tuple(len(w) for w in ws)}."
-            )
+        check_shape("table", t, *map(len, ws), remedy="give margins of its axes")
     if not table:
         return []
     stack = _stack_tables(table, margins)

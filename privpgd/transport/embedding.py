@@ -12,6 +12,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from privpgd.core.checks import (
+    InputError,
+    check_codes,
+    check_finite,
+    check_shape,
+    find_columns,
+)
+
 from ..core.records import Axis, axes_of
 
 
@@ -49,16 +57,14 @@ def custom(
     given = np.asarray(coordinates, dtype=np.float64)
     if given.ndim == 1:
         given = given[:, None]
-    if given.ndim != 2 or not np.isfinite(given).all():
-        raise ValueError(
-            f"column {name!r}: coordinates of shape {given.shape} must be finite "
-            "numbers, one row a level."
-        )
+    what = f"the array of coordinates of column {name!r}"
+    check_shape(what, given, "levels", "dimensions")
+    check_finite(what, given)
     n, dim = given.shape
     if len(np.unique(given, axis=0)) < n:
-        raise ValueError(
-            f"column {name!r}: two levels have the same coordinates; move them apart "
-            "or merge the levels."
+        raise InputError(
+            f"column {name!r}: two levels have the same coordinates",
+            "move them apart or merge the levels",
         )
     middle = (given.min(0) + given.max(0)) / 2
     width = np.ptp(given, axis=0).max() or 1.0
@@ -80,15 +86,16 @@ def _column_centres(
     if isinstance(how, str):
         if how == "simplex":
             return simplex(axis.size)
-        raise ValueError(
-            f"column {axis.name!r}: embed={how!r} is unknown; use 'line', 'simplex' or "
-            "one row of coordinates a level."
+        raise InputError(
+            f"column {axis.name!r}: embed={how!r} is unknown",
+            "use 'line', 'simplex' or one row of coordinates a level",
         )
     extra = axis.size - len(how)  # levels without coordinates
     if not 0 <= extra <= axis.missing + axis.other:
-        raise ValueError(
+        raise InputError(
             f"column {axis.name!r}: {len(how)} coordinates were given for {axis.size} "
-            "levels; give one row a level."
+            "levels",
+            "give one row a level",
         )
     return custom(how, extra, axis.name)
 
@@ -115,20 +122,13 @@ class Embedding:
         ends = np.cumsum([0] + [c.shape[1] for c in self.centres])
         self.columns = [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:])]
         self.dim = int(ends[-1])
-        self._index = {n: j for j, n in enumerate(self.names)}
 
     def __repr__(self):
         return f"Embedding({len(self.names)} columns, {self.dim} dimensions)"
 
     def index(self, clique: tuple) -> list:
         "Positions of the clique's columns in the schema."
-        missing = [n for n in clique if n not in self._index]
-        if missing:
-            raise ValueError(
-                f"column {missing[0]!r} is not in the schema; it has "
-                f"{', '.join(self.names)}."
-            )
-        return [self._index[n] for n in clique]
+        return find_columns(clique, self.names)
 
     def slice(self, clique: tuple) -> np.ndarray:
         "Indices of the clique's dimensions among the `dim` of a particle."
@@ -161,18 +161,7 @@ def _embed_codes(
     codes: np.ndarray,  # (m, d) integer codes
 ) -> np.ndarray:  # (m, D) float32 points
     "Places of the rows of a table of codes."
-    codes = np.asarray(codes)
-    if codes.ndim != 2 or codes.shape[1] != len(self.shape):
-        raise ValueError(
-            f"codes of shape {codes.shape} do not fit {len(self.shape)} columns; give "
-            "one column of codes each."
-        )
-    for name, k, column in zip(self.names, self.shape, codes.T):
-        if len(column) and not (column.min() >= 0 and column.max() < k):
-            raise ValueError(
-                f"column {name!r} has a code outside of 0..{k - 1}; encode the table "
-                "with the same schema."
-            )
+    codes = check_codes(codes, self.names, self.shape)
     return np.concatenate([c[codes[:, j]] for j, c in enumerate(self.centres)], axis=1)
 
 
@@ -188,17 +177,9 @@ def _nearest_codes(
     if hasattr(particles, "detach"):
         particles = particles.detach().cpu().numpy()
     z = np.asarray(particles)
-    if z.ndim != 2 or z.shape[1] != self.dim:
-        raise ValueError(
-            f"particles of shape {z.shape} do not fit an embedding of {self.dim} "
-            "dimensions."
-        )
-    if np.isnan(z).any():
-        raise ValueError(
-            "particles hold NaN; the descent that made them has diverged, lower its "
-            "step size."
-        )
-    z = np.clip(z, 0, 1)
+    check_shape("particles", z, len(z), self.dim)
+    z = np.clip(z, 0, 1)  # NaN stays
+    check_finite("particles", z, "the descent has diverged, lower its step size")
     out = []
     for dimensions, centres in zip(self.columns, self.centres):
         k, p = centres.shape

@@ -4,11 +4,10 @@
 
 # %% auto #0
 __all__ = [
+    "DIVERGED",
     "BLOCK",
     "sort_gradient",
     "Slices",
-    "check_cloud",
-    "check_finite",
     "make_slices",
     "row_indices",
     "bins_per_unit",
@@ -27,6 +26,7 @@ import numpy as np
 import torch
 from numba import njit, prange
 
+from ..core.checks import InputError, check_finite, check_shape
 from .wasserstein import check_directions, radix_sort, sort_slice
 
 
@@ -37,11 +37,7 @@ def sort_gradient(
     theta,  # (L, p) directions
 ) -> tuple:  # loss, (m, p) gradient
     "Sliced squared 2-Wasserstein distance and its gradient, by sorting in torch."
-    if z.shape != target.shape:
-        raise ValueError(
-            f"z and target have shapes {tuple(z.shape)} and {tuple(target.shape)}; "
-            "they must be the same."
-        )
+    check_shape("target", target, *z.shape, remedy="give one target point a particle")
     theta = torch.as_tensor(theta, dtype=z.dtype, device=z.device)
     y, order = (z @ theta.T).sort(dim=0, stable=True)  # (m, L)
     y2, _ = (target @ theta.T).sort(dim=0)
@@ -60,28 +56,7 @@ class Slices(NamedTuple):
     high: Any  # (L,) highest possible projection
 
 
-def check_cloud(
-    shape,  # of the particles
-):
-    "Raise unless it is the shape of a table of coordinates with a particle in it."
-    if len(shape) != 2 or 0 in shape:
-        raise ValueError(
-            f"z has shape {tuple(shape)}; give (particles, dimensions) with at least "
-            "one particle."
-        )
-
-
-def check_finite(
-    finite,  # whether all numbers are
-    name: str,  # "z" or "quantiles"
-):
-    "Raise if there is NaN or infinity."
-    advice = dict(
-        z="the descent has diverged, lower its step size",
-        quantiles="make it with quantile_table",
-    )[name]
-    if not finite:
-        raise ValueError(f"{name} holds NaN or infinity; {advice}.")
+DIVERGED = "the descent has diverged, lower its step size"  # advice about NaN
 
 
 def make_slices(
@@ -89,15 +64,16 @@ def make_slices(
     theta,  # (L, p) directions
 ) -> Slices:
     "Particles and directions in the layout of the kernels."
-    coordinates = np.ascontiguousarray(np.asarray(z, dtype=np.float32).T)
-    check_cloud(np.shape(z))
+    z = np.asarray(z, dtype=np.float32)
+    check_shape("z", z, "particles", "dimensions")
+    coordinates = np.ascontiguousarray(z.T)
     theta = check_directions(theta, len(coordinates))
     theta = np.ascontiguousarray(theta, dtype=np.float32)
     a = theta * coordinates.min(axis=1)
     b = theta * coordinates.max(axis=1)
     low = np.minimum(a, b).sum(1)
     high = np.maximum(a, b).sum(1)
-    check_finite(np.isfinite(high - low).all(), "z")
+    check_finite("z", high - low, DIVERGED)
     return Slices(coordinates, theta, low, high)
 
 
@@ -110,18 +86,16 @@ def row_indices(
         return np.arange(m, dtype=np.int32)
     rows = np.asarray(rows)
     if rows.dtype == bool:
-        if rows.shape != (m,):
-            raise ValueError(
-                f"rows has shape {rows.shape} for {m} particles; give one flag a "
-                "particle."
-            )
+        check_shape("rows", rows, m, remedy="give one flag a particle")
         return np.flatnonzero(rows).astype(np.int32)
     if rows.size and rows.dtype.kind not in "iu":
-        raise ValueError(
-            f"rows holds {rows.dtype} numbers; give flags or whole numbers."
+        raise InputError(
+            f"holds {rows.dtype} numbers",
+            "give flags or whole numbers",
+            argument="rows",
         )
     if rows.size and not (rows.min() >= 0 and rows.max() < m):
-        raise ValueError(f"rows has an index outside of 0..{m - 1}.")
+        raise InputError(f"has an index outside of 0..{m - 1}", argument="rows")
     return rows.astype(np.int32).ravel()
 
 
@@ -306,20 +280,12 @@ def _check_counts(
     "The counts of a target, checked: whole, not negative, one for each particle."
     given = np.asarray(counts).ravel()
     counts = given.astype(np.int64)
-    if points.shape != (len(counts), dim):
-        raise ValueError(
-            f"points has shape {points.shape}; {len(counts)} counts in {dim} "
-            f"dimensions need ({len(counts)}, {dim})."
-        )
-    if (counts != given).any():
-        raise ValueError(
-            f"counts holds {given[counts != given][0]}; quantize the table to whole "
-            "numbers first."
-        )
-    if counts.min() < 0 or counts.sum() != m:
-        raise ValueError(
-            f"counts add to {counts.sum()} for {m} particles; quantize the table to "
-            f"{m} points, none negative, first."
+    check_shape("points", points, len(counts), dim, remedy="give one row a count")
+    if (counts != given).any() or counts.min() < 0 or counts.sum() != m:
+        raise InputError(
+            f"must be whole numbers, none negative, that add to {m}",
+            f"quantize the table to {m} points first",
+            argument="counts",
         )
     return counts
 

@@ -17,12 +17,11 @@ from numba import get_num_threads, njit, prange
 
 from privpgd.transport.gradients import (
     BLOCK,
+    DIVERGED,
     Slices,
     Workspace,
     add_displacements,
     bins_per_unit,
-    check_cloud,
-    check_finite,
     find_bins,
     make_slices,
     project_block,
@@ -30,6 +29,7 @@ from privpgd.transport.gradients import (
     sum_of_squares,
 )
 
+from ..core.checks import check_finite, check_shape, finite_number, whole_number
 from .wasserstein import check_directions, check_weights, sort_slice
 
 
@@ -66,16 +66,12 @@ def quantile_table(
 ) -> np.ndarray:  # (L, size) float32
     "Quantiles of the projected target at (r + offset) / size, for every direction."
     points = np.asarray(points, dtype=np.float64)
-    if points.ndim != 2 or not len(points):
-        raise ValueError(f"points has shape {points.shape}; give (cells, dimensions).")
+    check_shape("points", points, "cells", "dimensions")
     theta = check_directions(theta, points.shape[1])
     weights = check_weights(weights, len(points))
-    if size < 1:
-        raise ValueError(f"size={size}: a quantile table needs at least one entry.")
-    if not 0 <= offset <= 1:
-        raise ValueError(
-            f"offset={offset} is outside of 0..1; 0.5 reads the middle of each share."
-        )
+    whole_number("size", size, 1)
+    middle = "0.5 reads the middle of each share"
+    finite_number("offset", offset, positive=False, remedy=middle, most=1)
     keep = weights > 0
     out = np.empty((len(theta), size), np.float32)
     theta = np.ascontiguousarray(theta)
@@ -89,14 +85,9 @@ def _check_quantiles(
     bins: int,  # bins of the histogram
 ):
     "Raise if a quantile table is of other directions, or a histogram has no bin."
-    shape = tuple(quantiles.shape)
-    if len(shape) != 2 or shape[0] != slices or not shape[1]:
-        raise ValueError(
-            f"quantiles has shape {shape} for {slices} directions; make it with "
-            "quantile_table and the same theta."
-        )
-    if bins < 1:
-        raise ValueError(f"bins={bins}: the histogram needs at least one bin.")
+    remedy = "make it with quantile_table and the same theta"
+    check_shape("quantiles", quantiles, slices, "levels", remedy=remedy)
+    whole_number("bins", bins, 1)
 
 
 # %% ../../nbs/transport/histograms.ipynb #c081
@@ -240,7 +231,7 @@ def histogram_gradient(
     factor = np.float32(2 / (m * number))
     _histogram_displacements(slices, scale, levels, rows, factor, out, loss)
     value = float(loss.sum() / max(len(rows) * number, 1))
-    check_finite(np.isfinite(value), "quantiles")
+    check_finite("quantiles", value, "make it with quantile_table")
     return value, out.T
 
 
@@ -250,13 +241,13 @@ def _torch_slices(
     theta,  # (L, p) directions
 ) -> Slices:  # of tensors; low and high have shape (L, 1)
     "Particles and directions as tensors, checked as in `make_slices`."
-    check_cloud(z.shape)
+    check_shape("z", z, "particles", "dimensions")
     theta = torch.as_tensor(check_directions(theta, z.shape[1])).to(z)
     coordinates = z.detach().T.contiguous()
     ends = torch.stack([theta * coordinates.amin(1), theta * coordinates.amax(1)])
     low = ends.amin(0).sum(1, keepdim=True)
     high = ends.amax(0).sum(1, keepdim=True)
-    check_finite(bool(torch.isfinite(high - low).all()), "z")
+    check_finite("z", (high - low).cpu(), DIVERGED)
     return Slices(coordinates, theta, low, high)
 
 
@@ -368,6 +359,6 @@ def histogram_gradient_torch(
                 gap = _torch_displacements(*slot, places, h, key[s], quantiles[s])
                 loss += float(gap.square().sum()) / max(len(i) * number, 1)
                 out.addmm_(theta[s].T, gap)
-    check_finite(np.isfinite(loss), "quantiles")
+    check_finite("quantiles", loss, "make it with quantile_table")
     grad = kept if rows is None else torch.zeros_like(zt).index_copy_(1, i.long(), kept)
     return loss, grad.mul_(2 / (m * number)).T

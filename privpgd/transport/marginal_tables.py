@@ -8,6 +8,7 @@ that have given margins
 __all__ = [
     "count_cells",
     "as_clique",
+    "check_table",
     "check_tables",
     "margins",
     "quantize",
@@ -19,6 +20,15 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+
+from privpgd.core.checks import (
+    InputError,
+    check_clique,
+    check_finite,
+    check_masses,
+    check_shape,
+    whole_number,
+)
 
 
 # %% ../../nbs/transport/marginal_tables.ipynb #c3eb1bf
@@ -39,28 +49,22 @@ def as_clique(columns) -> tuple:
     return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
-def _check_table(
-    clique: tuple,  # column names
-    table: np.ndarray,
-    shape: tuple,  # levels of these columns
-    positive: bool,  # also ask for no negative cell and a sum of 1
-):
-    "Raise unless the table fits its columns."
-    if table.shape != shape:
-        raise ValueError(
-            f"the table of clique {clique} has shape {table.shape} but its "
-            f"columns have {shape} levels; transpose or rebuild it."
-        )
-    if not np.isfinite(table).all():
-        raise ValueError(
-            f"the table of clique {clique} holds a value that is not finite; "
-            "repair it first."
-        )
-    if positive and (table.min() < 0 or abs(table.sum() - 1) > 1e-3):
-        raise ValueError(
-            f"the table of clique {clique} must be non-negative and sum to 1 (it "
-            f"sums to {table.sum():.4g}); project it first."
-        )
+def check_table(
+    columns,  # a clique
+    table,  # array
+    schema,  # anything with `names` and `shape`
+    positive: bool = True,  # also ask for no negative cell and a sum of 1
+) -> tuple:  # clique, column positions, float64 array
+    "One table, checked, with the positions of its columns."
+    clique = as_clique(columns)
+    positions = tuple(check_clique(clique, schema.names))
+    table = np.asarray(table, np.float64)
+    name = f"the table of clique {clique}"
+    check_shape(name, table, *(int(schema.shape[j]) for j in positions))
+    check_finite(name, table)
+    if positive:
+        check_masses(name, table, "project it first", tolerance=1e-3)
+    return clique, positions, table
 
 
 def check_tables(
@@ -70,28 +74,8 @@ def check_tables(
 ) -> list:  # (clique, column positions, float64 array)
     "The tables, checked, with the positions of their columns."
     if not tables:
-        raise ValueError("tables is empty; give at least one clique with its table.")
-    place = {n: j for j, n in enumerate(schema.names)}
-    out = []
-    for columns, table in tables.items():
-        clique = as_clique(columns)
-        for n in clique:
-            if n not in place:
-                raise ValueError(
-                    f"clique {clique} names column {n!r}, which is not in the schema "
-                    f"({', '.join(place)})."
-                )
-        if not clique or len(set(clique)) < len(clique):
-            raise ValueError(
-                f"clique {clique} must name at least one column, and each only once."
-            )
-        positions = tuple(place[n] for n in clique)
-        table = np.asarray(table, np.float64)
-        _check_table(
-            clique, table, tuple(int(schema.shape[j]) for j in positions), positive
-        )
-        out.append((clique, positions, table))
-    return out
+        raise InputError("is empty", "give at least one table", argument="tables")
+    return [check_table(c, table, schema, positive) for c, table in tables.items()]
 
 
 # %% ../../nbs/transport/marginal_tables.ipynb #c9fba2c
@@ -122,16 +106,11 @@ def quantize(
 ) -> np.ndarray:  # integer counts of the same shape that add up to m
     "Counts whose expectation is m times the table."
     p = np.asarray(table, dtype=np.float64)
-    if p.size == 0 or not np.isfinite(p).all() or p.min() < 0 or p.sum() <= 0:
-        raise ValueError(
-            "table must hold finite, non-negative probabilities with a positive sum; "
-            "project it first."
-        )
-    if m < 0 or int(m) != m:
-        raise ValueError(f"m={m} must be a whole number of particles, 0 or more.")
+    check_masses("table", p, "project it first")
+    m = whole_number("m", m)
     ends = np.cumsum(p.ravel())
-    ends = ends / ends[-1] * int(m)
-    steps = np.minimum(np.floor(ends + np.random.default_rng(seed).random()), int(m))
+    ends = ends / ends[-1] * m
+    steps = np.minimum(np.floor(ends + np.random.default_rng(seed).random()), m)
     return np.diff(steps, prepend=0).astype(np.int64).reshape(p.shape)
 
 

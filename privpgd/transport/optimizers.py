@@ -26,6 +26,8 @@ import numba as nb
 import numpy as np
 import torch
 
+from ..core.checks import InputError, check_finite
+
 
 # %% ../../nbs/transport/optimizers.ipynb #c013
 @nb.njit(parallel=True, cache=True)
@@ -215,33 +217,31 @@ def penalty_gradient(
     x = torch.as_tensor(z).detach().clone().T.requires_grad_(True)
     value = penalty(x)
     if not isinstance(value, torch.Tensor):
-        raise ValueError(
-            f"penalty returned a {type(value).__name__}; it must return a torch tensor "
-            "made with torch operations."
+        raise InputError(
+            f"returned a {type(value).__name__}, not a torch tensor",
+            "use torch operations",
+            argument="penalty",
         )
     if value.numel() != 1:
-        raise ValueError(
-            f"penalty returned a tensor of shape {tuple(value.shape)}; it must return "
-            "one number, take a mean or a sum."
+        raise InputError(
+            f"returned a tensor of shape {tuple(value.shape)}, not one number",
+            "take a mean or a sum",
+            argument="penalty",
         )
-    if not torch.isfinite(value).all():
-        raise ValueError(
-            f"penalty is {value.item()}, which is not finite; bound it or lower "
-            "penalty_weight."
-        )
+    check_finite("penalty", value.detach().cpu(), "bound it or lower penalty_weight")
     if not value.requires_grad:
-        raise ValueError(
-            "penalty cannot be differentiated with respect to the particles; use "
-            "smooth torch operations, no rounding or comparison."
+        raise InputError(
+            "cannot be differentiated with respect to the particles",
+            "use smooth torch operations, no rounding or comparison",
+            argument="penalty",
         )
     (grad,) = torch.autograd.grad(value.sum(), x, allow_unused=True)
     if grad is None:
-        raise ValueError("penalty does not depend on the particles; use its argument.")
-    if not torch.isfinite(grad).all():
-        raise ValueError(
-            "the gradient of penalty is not finite; smooth the function where it has a "
-            "kink or a pole."
+        raise InputError(
+            "does not depend on the particles", "use its argument", argument="penalty"
         )
+    smooth = "smooth the function where it has a kink or a pole"
+    check_finite("the gradient of penalty", grad.cpu(), smooth)
     return value.item(), grad.T.numpy() if isinstance(z, np.ndarray) else grad.T
 
 

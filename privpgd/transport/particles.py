@@ -23,6 +23,8 @@ from tqdm.auto import tqdm
 
 from privpgd.core.checks import (
     InputError,
+    check_finite,
+    check_shape,
     finite_number,
     make_options,
     one_of,
@@ -62,21 +64,16 @@ def _first_particles(
         if start == "independent":
             rows = independent(tables, schema, m, rng)
             return np.ascontiguousarray(embedding.embed(rows).T)
-        raise ValueError(
-            f"start={start!r} is unknown; use 'uniform', 'independent' or an array of "
-            "particles."
+        raise InputError(
+            "is unknown",
+            "use 'uniform', 'independent' or an array of particles",
+            argument="start",
+            value=start,
         )
-    z = np.array(start, np.float32, order="F").T
-    if z.shape != (embedding.dim, m):
-        raise ValueError(
-            f"start has shape {z.shape[::-1]} but {m} particles in {embedding.dim} "
-            "dimensions are asked for; make them agree."
-        )
-    if not np.isfinite(z).all():
-        raise ValueError(
-            "start holds a value that is not finite; give particles in the unit cube."
-        )
-    return np.clip(np.ascontiguousarray(z), 0, 1)
+    z = np.array(start, np.float32, order="F")
+    check_shape("start", z, m, embedding.dim, remedy="give one row a particle")
+    check_finite("start", z, "give particles in the unit cube")
+    return np.clip(np.ascontiguousarray(z.T), 0, 1)
 
 
 # %% ../../nbs/transport/particles.ipynb #c029
@@ -194,9 +191,11 @@ def _torch_device(device: str):
     try:
         return torch.empty(0, device="cpu" if device == "torch" else device).device
     except (RuntimeError, AssertionError, TypeError):
-        raise ValueError(
-            f"device={device!r} cannot be used here; use 'auto', 'cpu', 'torch', or a "
-            "torch device that this machine has."
+        raise InputError(
+            "cannot be used here",
+            "use 'auto', 'cpu', 'torch', or a torch device that this machine has",
+            argument="device",
+            value=device,
         ) from None
 
 

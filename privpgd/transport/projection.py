@@ -17,7 +17,15 @@ import numpy as np
 import torch
 from numba import njit
 
-from ..core.checks import make_options, one_of, whole_number
+from privpgd.core.checks import (
+    InputError,
+    check_finite,
+    check_shape,
+    make_options,
+    one_of,
+    whole_number,
+)
+
 from .consistency import consistent_tables, merge
 from .embedding import Embedding
 from .wasserstein import directions as draw_directions
@@ -122,11 +130,9 @@ def sw1_gradient(
         np.ascontiguousarray(a, dtype=np.float64).ravel() for a in (weights, signed)
     )
     x, t = (np.ascontiguousarray(a, dtype=np.float64) for a in (points, theta))
-    if not (w.shape == s.shape == x.shape[:1] and t.shape[1] == x.shape[1]):
-        raise ValueError(
-            f"weights, signed, points and theta have shapes {w.shape}, {s.shape}, "
-            f"{x.shape}, {t.shape}; give (k,), (k,), (k, p) and (L, p)."
-        )
+    check_shape("points", x, len(s), "dimensions", remedy="give one row a cell")
+    check_shape("weights", w, len(s), remedy="give one weight a cell")
+    check_shape("theta", t, "directions", x.shape[1])
     return _sw1_gradient(w, s, x, t)
 
 
@@ -156,16 +162,14 @@ def _check_signed(
     "Signed masses as a vector that fits the points."
     v = np.asarray(signed, dtype=np.float64).ravel()
     x = np.asarray(points, dtype=np.float64)
-    if x.ndim != 2 or len(x) != len(v) or not len(v):
-        raise ValueError(
-            f"signed has {len(v)} cells and points has shape {x.shape}; give one row "
-            "of points for each cell."
-        )
-    if not np.isfinite(v).all():
-        raise ValueError("signed holds NaN or infinity; give finite masses.")
+    check_shape("signed", v, "cells")
+    check_shape("points", x, len(v), "dimensions", remedy="give one row a cell")
+    check_finite("signed", v)
     if not (np.abs(x) < 1e100).all():
-        raise ValueError(
-            "points holds NaN, infinity or a number beyond 1e100; give finite places."
+        raise InputError(
+            "holds NaN, infinity or a number beyond 1e100",
+            "give finite places",
+            argument="points",
         )
     return v
 

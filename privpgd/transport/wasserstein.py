@@ -28,6 +28,15 @@ import numpy as np
 import torch
 from numba import njit, prange
 
+from privpgd.core.checks import (
+    InputError,
+    check_finite,
+    check_masses,
+    check_shape,
+    one_of,
+    whole_number,
+)
+
 
 # %% ../../nbs/transport/wasserstein.ipynb #c009
 def check_weights(
@@ -39,19 +48,8 @@ def check_weights(
     if w is None:
         return np.full(n, 1 / n)
     w = np.asarray(w, dtype=np.float64).ravel()
-    if len(w) != n:
-        raise ValueError(
-            f"{name} has {len(w)} entries for {n} points; give one a point."
-        )
-    if not (w >= 0).all():
-        raise ValueError(
-            f"{name} holds a negative number or NaN; project the table to "
-            "probabilities first."
-        )
-    if abs(w.sum() - 1) > 1e-5:
-        raise ValueError(
-            f"{name} adds to {w.sum():.6g} and not to 1; divide by the total."
-        )
+    check_shape(name, w, n, remedy="give one a point")
+    check_masses(name, w, "project the table to probabilities first", tolerance=1e-5)
     return w / w.sum()
 
 
@@ -88,15 +86,10 @@ def wasserstein_1d(
     "Wasserstein distance of order q between two weighted samples on the line."
     x = np.asarray(x, dtype=np.float64)
     y = np.asarray(y, dtype=np.float64)
-    if x.ndim != 1 or y.ndim != 1 or not len(x) or not len(y):
-        raise ValueError(
-            f"x and y have shapes {x.shape} and {y.shape}; give two non-empty "
-            "one-dimensional samples."
-        )
+    check_shape("x", x, "points")
+    check_shape("y", y, "points")
     if not 1 <= q < np.inf:
-        raise ValueError(
-            f"q={q} is not an order of this distance; use a finite q of at least 1."
-        )
+        raise InputError("is not a finite order of at least 1", argument="q", value=q)
     x, fx = _sorted_cdf(x, check_weights(wx, len(x), "wx"))
     y, fy = _sorted_cdf(y, check_weights(wy, len(y), "wy"))
     levels = np.sort(np.concatenate([[0.0], fx, fy]))
@@ -115,11 +108,8 @@ def w2_squared(
     by rank."""
     y = np.asarray(y, dtype=np.float64)
     y2 = np.asarray(y2, dtype=np.float64)
-    if y.ndim != 1 or y.shape != y2.shape:
-        raise ValueError(
-            f"samples have shapes {y.shape} and {y2.shape}; give two one-dimensional "
-            "samples of the same size."
-        )
+    check_shape("y", y, "points")
+    check_shape("y2", y2, len(y), remedy="give two samples of the same size")
     return float(np.mean((np.sort(y) - np.sort(y2)) ** 2))
 
 
@@ -131,11 +121,9 @@ def w1_signed(
 ) -> float:
     "1-Wasserstein distance on a common support, also between signed measures."
     u, p, q = (np.asarray(v, dtype=np.float64) for v in (support, p, q))
-    if not (u.ndim == 1 and u.shape == p.shape == q.shape):
-        raise ValueError(
-            f"support, p and q have shapes {u.shape}, {p.shape}, {q.shape}; give three "
-            "of the same length."
-        )
+    check_shape("support", u, "positions")
+    for name, masses in (("p", p), ("q", q)):
+        check_shape(name, masses, len(u), remedy="give one mass a position")
     order = np.argsort(u, kind="stable")
     difference = np.cumsum((p - q)[order])[:-1]  # of the distribution functions
     return float(np.abs(difference) @ np.diff(u[order]))
@@ -183,12 +171,9 @@ def directions(
     kind: str = "random",
 ) -> np.ndarray:  # (n, dim) unit vectors
     "Unit vectors on which to project."
-    if n < 1 or dim < 1:
-        raise ValueError(
-            f"n={n} directions in dim={dim} dimensions: both must be at least 1."
-        )
-    if kind not in ("random", "even"):
-        raise ValueError(f"kind={kind!r} is unknown; use 'random' or 'even'.")
+    whole_number("n", n, 1)
+    whole_number("dim", dim, 1)
+    one_of("kind", kind, ("random", "even"))
     rng = np.random.default_rng(seed)
     if dim == 1:
         return np.ones((n, 1))
@@ -224,12 +209,8 @@ def check_directions(
     if isinstance(theta, torch.Tensor):
         theta = theta.cpu()
     theta = np.asarray(theta, dtype=np.float64)
-    if theta.ndim != 2 or theta.shape[1] != dim or not len(theta):
-        raise ValueError(f"theta has shape {theta.shape}; give (directions, {dim}).")
-    if not np.isfinite(theta).all():
-        raise ValueError(
-            "theta holds NaN or infinity; make it with directions or quadrature."
-        )
+    check_shape("theta", theta, "directions", dim)
+    check_finite("theta", theta, "make it with directions or quadrature")
     return theta
 
 
@@ -245,12 +226,9 @@ def sliced_wasserstein(
     "Sliced Wasserstein distance of order q between two weighted clouds."
     x = np.asarray(x, dtype=np.float64)
     y = np.asarray(y, dtype=np.float64)
-    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
-        raise ValueError(
-            f"x and y have shapes {x.shape} and {y.shape}; give two (points, "
-            "dimensions) arrays of the same dimension."
-        )
+    check_shape("x", x, "points", "dimensions")
     dim = x.shape[1]
+    check_shape("y", y, "points", dim)
     theta = quadrature(dim) if theta is None else check_directions(theta, dim)
     powers = [wasserstein_1d(x @ t, y @ t, wx, wy, q) ** q for t in theta]
     return float(np.mean(powers) ** (1 / q))
@@ -347,10 +325,7 @@ class SliceGrid:
 
     def __post_init__(self):
         points = np.ascontiguousarray(self.points, dtype=np.float64)
-        if points.ndim != 2 or not len(points):
-            raise ValueError(
-                f"points has shape {points.shape}; give (cells, dimensions)."
-            )
+        check_shape("points", points, "cells", "dimensions")
         dim = points.shape[1]
         theta = self.theta
         theta = quadrature(dim) if theta is None else check_directions(theta, dim)
@@ -371,11 +346,10 @@ class SliceGrid:
         p = np.asarray(p, dtype=np.float64)
         q = np.asarray(q, dtype=np.float64)
         k = len(self.points)
-        if p.shape != q.shape or p.size % k or not p.size:
-            raise ValueError(
-                f"tables have shapes {p.shape} and {q.shape}; give two of the same "
-                f"shape with {k} cells."
-            )
+        check_shape("q", q, *p.shape, remedy=f"give two tables of {k} cells")
+        if p.size % k or not p.size:
+            cells = f"give tables of {k} cells"
+            raise InputError(f"has shape {p.shape}", cells, argument="p")
         diff = np.ascontiguousarray((p - q).reshape(-1, k))
         out = np.empty(len(diff))
         _mean_areas(self.order, self.gaps, diff, out)
