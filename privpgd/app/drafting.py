@@ -24,9 +24,9 @@ from privpgd.app.tables import (
     write_page,
 )
 
-from ..table.columns import PrivacyWarning
+from ..table.columns import PrivacyWarning, level_words
 from ..table.draft import Guess, declare_columns, draft_schema
-from ..table.schema import Schema, decimals_words, level_words
+from ..table.schema import Schema, decimals_words
 from .console import Console, split_names
 
 

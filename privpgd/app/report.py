@@ -51,7 +51,8 @@ from ..evaluation.marginals import pair_tables, total_variation
 from ..evaluation.metrics import as_codes, evaluate
 from ..private.ledger import Ledger, delta_share_words, entry_notes, ledger_lines
 from ..private.measure import UNNOISED
-from ..table.schema import decimals_words, level_words
+from ..table.columns import level_words
+from ..table.schema import decimals_words
 from .plan import PLAN_HEAD, plan_rows
 
 

@@ -118,6 +118,16 @@ class Bound(StatisticPenalty):
         value = self.statistic(frame)
         return self.weight * self.squared_hinge(value, frame.column_map)
 
+    def unmet_message(self, frame: ParticleFrame, before: ParticleFrame) -> str:
+        value = float(self.statistic(frame))
+        tolerance = 1.01 * self.tolerance(frame.column_map) + 1e-6
+        if self.low - tolerance <= value <= self.high + tolerance:
+            return ""
+        return (
+            f"{self.label()} is not met: the rows have {value:.4g}; loosen it, or the "
+            "requirements that oppose it."
+        )
+
 
 # %% ../../nbs/constrain/bounds.ipynb #c044
 def match(statistic: Statistic, value: float, weight: float = 1.0, **options) -> Bound:

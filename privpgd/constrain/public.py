@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ..core.checks import InputError
+from ..core.checks import InputError, check_masses, check_shape
 from ..core.records import Axis
 from ..transport.consistency import raking_factors
 from ..transport.embedding import Embedding
@@ -79,17 +79,9 @@ class PublicMarginal:
             table = _table_from_levels(self, column_map, shape)
         else:
             table = np.asarray(self.table, float)
-        if table.shape != shape:
-            raise InputError(
-                f"the public marginal {self.label()} has shape {table.shape}, but its "
-                f"columns have {shape} codes",
-                "give one number for each",
-            )
-        if not np.isfinite(table).all() or table.min() < 0 or table.sum() <= 0:
-            raise InputError(
-                f"the public marginal {self.label()} must hold finite numbers, none "
-                "negative and not all zero"
-            )
+        name = f"the public marginal {self.label()}"
+        check_shape(name, table, *shape, remedy="give one number a code")
+        check_masses(name, table)
         order = np.argsort(positions)
         clique = tuple(self.columns[i] for i in order)
         return clique, table.transpose(order) / table.sum()

@@ -29,6 +29,7 @@ from privpgd.constrain.public import (
 from ..core.checks import InputError
 from ..joint.refinement import refine
 from ..transport.embedding import Embedding
+from ..transport.marginal_tables import count_cells
 from .bounds import Avoid, Bound
 from .elimination import RuleContext
 from .evaluators import FunctionEvaluator
@@ -242,31 +243,29 @@ def make_multipliers(
 
 
 # %% ../../nbs/constrain/requirements.ipynb #c2ca04c
-def warn_unmet(codes: np.ndarray, requirements: Requirements) -> None:
-    "A warning for every bound and public marginal that the rows do not meet."
+def warn_unmet(
+    codes: np.ndarray,  # (m, d) codes
+    before: np.ndarray,  # (m, D) particles before the finalization
+    requirements: Requirements,
+) -> None:
+    "A warning for every penalty and public marginal that the rows do not meet."
     column_map = requirements.column_map
     rows = column_map(torch.as_tensor(column_map.embedding.embed(codes)))
-    for bound in [p for p in requirements.penalties if isinstance(p, Bound)]:
-        value = float(bound.statistic(rows))
-        tolerance = 1.01 * bound.tolerance(column_map) + 1e-6
-        if not bound.low - tolerance <= value <= bound.high + tolerance:
-            warnings.warn(
-                f"{bound.label()} is not met: the rows have {value:.4g}; loosen it, or "
-                "the requirements that oppose it.",
-                UserWarning,
-                stacklevel=3,
-            )
+    earlier = column_map(torch.as_tensor(before))
+    with torch.no_grad():
+        unmet = [p.unmet_message(rows, earlier) for p in requirements.penalties]
     for clique, table in requirements.public_marginals.items():
-        counts = np.zeros(table.shape)
-        np.add.at(counts, tuple(codes[:, column_map.embedding.index(clique)].T), 1)
+        counts = count_cells(
+            codes, column_map.embedding.index(clique), column_map.shape
+        )
         deviation = abs(counts - len(codes) * table).max()
         if deviation > 2:
-            warnings.warn(
+            unmet.append(
                 f"the public marginal of {', '.join(clique)} is not met: a cell is "
-                f"{deviation:.0f} rows off; loosen the requirements that oppose it.",
-                UserWarning,
-                stacklevel=3,
+                f"{deviation:.0f} rows off; loosen the requirements that oppose it."
             )
+    for sentence in filter(None, unmet):
+        warnings.warn(sentence, UserWarning, stacklevel=3)
 
 
 def finalize(
@@ -306,7 +305,7 @@ def finalize(
         )
     elif refinement is not None:
         codes = refine(codes, tables, schema, verbose=verbose, **options, **refinement)
-    codes = exact_counts(
+    return exact_counts(
         codes,
         requirements.public_marginals,
         embedding,
@@ -314,5 +313,3 @@ def finalize(
         requirements.fixed,
         rng,
     )
-    warn_unmet(codes, requirements)
-    return codes

@@ -129,7 +129,7 @@ class InputError(ValueError):
 # %% ../../nbs/core/checks.ipynb #c0e5159
 def _at_most(most: float) -> str:
     "The words for an upper limit; none if there is no limit."
-    return "" if most == np.inf else f" and at most {most:,g}"
+    return "" if most == np.inf else f" and at most {most:,.7g}"
 
 
 def whole_number(

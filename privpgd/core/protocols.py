@@ -56,7 +56,7 @@ class Generator(Protocol):
 # %% ../../nbs/core/protocols.ipynb #c36caf9
 @runtime_checkable
 class Constraint(Protocol):
-    "A term of the loss, which can tell whether the rows satisfy it."
+    "A soft constraint: a term of the loss. Rules and public facts are data instead."
 
     weight: float  # a term of weight 0 is left out
     zero_gradient_remedy: str  # advice if its gradient is zero everywhere

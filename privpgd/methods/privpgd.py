@@ -30,11 +30,16 @@ from privpgd.constrain.agreement import (
     find_inconsistent,
     public_tables,
 )
+from privpgd.constrain.requirements import (
+    Requirements,
+    anneal_rows,
+    finalize,
+    warn_unmet,
+)
 
 from ..constrain.bounds import Bound
 from ..constrain.imposing import impose, place_rows
 from ..constrain.public import draw_conditional, reweight_tables
-from ..constrain.requirements import Requirements, anneal_rows, finalize
 from ..core.checks import InputError, make_options, one_of, whole_number
 from ..core.records import Seeds, axes_of
 from ..joint.mixture import fit_mixture
@@ -436,21 +441,6 @@ def _place_values(codes: np.ndarray, run: _Run) -> dict:  # column -> (m,) value
     return placed | known
 
 
-def _warn_unmet(
-    codes: np.ndarray,  # (m, d) codes
-    before: np.ndarray,  # (m, D) particles before the finalization
-    requirements: Requirements,
-) -> None:
-    "A warning for every limit that is not reached and every value that is not avoided."
-    column_map = requirements.column_map
-    rows = column_map(torch.as_tensor(column_map.embedding.embed(codes)))
-    earlier = column_map(torch.as_tensor(before))
-    with torch.no_grad():
-        said = [p.unmet_message(rows, earlier) for p in requirements.penalties]
-    for words in filter(None, said):
-        warnings.warn(words, UserWarning, stacklevel=3)
-
-
 def generate(
     measurements: list,  # noisy marginals
     schema: Any,  # public facts about the columns, a Schema
@@ -476,7 +466,7 @@ def generate(
         history=history,
         verbose=run.options.verbose,
     )
-    _warn_unmet(codes, particles if isinstance(start, str) else start, requirements)
+    warn_unmet(codes, particles if isinstance(start, str) else start, requirements)
     moved = run.choices.refinement is not None
     if moved or requirements.groups or requirements.public_marginals:
         particles = run.embedding.embed(codes)

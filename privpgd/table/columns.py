@@ -15,6 +15,7 @@ __all__ = [
     "check_common",
     "output_dtype",
     "check_dtype",
+    "level_words",
     "LevelledColumn",
     "Ordinal",
     "Boolean",
@@ -96,6 +97,11 @@ class Column:
     __dataclass_fields__: ClassVar[dict[str, Any]]  # every kind is a dataclass
 
     @property
+    def kind(self) -> str:
+        "The kind as schema files write it, such as numeric or boolean."
+        return type(self).__name__.lower()
+
+    @property
     def n_levels(self) -> int:
         "Number of levels or bins, without the code for missing values."
         raise NotImplementedError
@@ -118,6 +124,13 @@ class Column:
     def _label(self, code: int) -> str:
         "A short text for one level or bin."
         raise NotImplementedError
+
+    def describe(
+        self,
+        most: int = 6,  # levels that are named
+    ) -> str:
+        "Its bounds, or its levels, in words."
+        return " | ".join(map(self._label, range(min(most, self.n_levels))))
 
     @property
     def _axis_facts(self) -> dict[str, Any]:
@@ -353,6 +366,12 @@ def _check_same_type(column: "LevelledColumn", distinct: list) -> None:
 
 
 # %% ../../nbs/table/columns.ipynb #c020
+def level_words(level: Any) -> str:
+    "A level for people; in quotes if it is empty or has spaces around it."
+    invisible = isinstance(level, str) and (not level or level != level.strip())
+    return repr(level) if invisible else str(level)
+
+
 class LevelledColumn(Column):
     "A column with a list of levels; code x is the level at place x."
 
@@ -372,6 +391,10 @@ class LevelledColumn(Column):
         if types == {bool}:
             return "bool"
         return "float64" if float in types else "int64"
+
+    def describe(self, most: int = 6) -> str:
+        named = " | ".join(map(level_words, self.levels[:most]))
+        return named + " | …" * (len(self.levels) > most)
 
     @property
     def _axis_facts(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from typing import Any
 
 import pandas as pd
 
-from .columns import Boolean, Categorical, SchemaError
+from .columns import Categorical, SchemaError
 from .dates import Datetime
 from .numbers import Numeric, to_numbers
 from .schema import Schema, decimals_words, infer_column
@@ -114,9 +114,9 @@ def widen_bounds(
     column: Any,  # a column of a schema
 ) -> Any:
     "The column with its bounds rounded outward, if it has bounds."
-    if isinstance(column, Datetime):
+    if column.kind == "datetime":
         return _widen_dates(column)
-    if not isinstance(column, Numeric):
+    if column.kind != "numeric":
         return column
     low, high = round_outward(column.low, column.high, column.integer)
     if column.integer:
@@ -326,10 +326,10 @@ def _describe_constant(
     "The reason for a column that has a single value."
     if missing:
         return "the same value wherever there is one: all that it tells is who has none"
-    if isinstance(column, Boolean):
+    if column.kind == "boolean":
         remedy = "keep it if the other value could occur"
     else:
-        facts = "bounds" if isinstance(column, Numeric | Datetime) else "levels"
+        facts = "bounds" if column.axis.binned else "levels"
         remedy = f"give it the {facts} that other tables could have"
     return (
         "the same value in every row, so it carries no information: leave it out with "
@@ -346,14 +346,14 @@ def _guess_column(
     most: int,  # levels at most
 ) -> Guess:
     "A guess for a column that is no identifier, from its inferred form."
-    if isinstance(column, Categorical) and kind == "string":
+    if column.kind == "categorical" and kind == "string":
         return _draft_levels(name, known, column.missing, most)
-    if isinstance(column, Numeric):
+    if column.kind == "numeric":
         rounded = widen_bounds(column)
         return Guess(name, rounded, _describe_numbers(rounded, known))
-    if isinstance(column, Datetime):
+    if column.kind == "datetime":
         return Guess(name, widen_bounds(column), "dates, bounds rounded outward")
-    if isinstance(column, Boolean):
+    if column.kind == "boolean":
         return Guess(name, column, "true and false")
     return Guess(name, column, f"{column.size - column.missing} levels")
 
@@ -377,7 +377,7 @@ def draft_column(
         return Guess(name, None, str(error))
     if numeric:
         known = pd.Series(to_numbers(name, known))  # decimals of a database, too
-    plain_text = isinstance(column, Categorical) and not (
+    plain_text = column.kind == "categorical" and not (
         kind == "string" and describe_disguise(known)
     )
     if numeric or plain_text:

@@ -396,9 +396,8 @@ def _explain_file_error(path: Path, error: Exception, schema: Schema) -> InputEr
     if not found:
         return _unreadable(path, error)
     name = _read_head(path).column_names[int(found[1])]
-    kind = type(schema[name]).__name__.lower()
     return SchemaError(
-        f"{path}: Column {name!r} is {kind} but holds other text",
+        f"{path}: Column {name!r} is {schema[name].kind} but holds other text",
         "mend it, or declare another kind",
     )
 
@@ -408,9 +407,8 @@ def _folder_scalar(path: Path, column: Column, text: str | None) -> pa.Scalar:
     try:
         return pa.scalar(text, pa.string()).cast(csv_type(column))
     except pa.ArrowInvalid:
-        kind = type(column).__name__.lower()
         raise SchemaError(
-            f"{path}: Column {column.name!r} is {kind}, but a folder is called "
+            f"{path}: Column {column.name!r} is {column.kind}, but a folder is called "
             f"{column.name}={text}",
             "rename it, or declare another kind",
         ) from None

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ from privpgd.table.columns import (
     set_fields,
 )
 
-from ..core.checks import Advice
+from ..core.checks import Advice, InputError, whole_number
 
 
 # %% ../../nbs/table/numbers.ipynb #c026
@@ -162,6 +162,9 @@ class BinnedColumn(Column):
     def n_levels(self) -> int:
         return len(self._ends[0])
 
+    def describe(self, most: int = 6) -> str:
+        return f"{self.low} to {self.high}"
+
     def _encode_known(self, values: pd.Series) -> np.ndarray:
         x = self.to_numbers(values)
         low, high = self._limits
@@ -169,15 +172,23 @@ class BinnedColumn(Column):
         return find_bins(self._ends[0], x)
 
 
+def _check_whole(
+    column: BinnedColumn,
+    field: str,  # name of a field
+    least: int,  # smallest value
+    most: int,  # largest value
+) -> None:
+    "Check that a field is a whole number between two others, and store it as an int."
+    try:
+        value = whole_number(field, getattr(column, field), least, most=most)
+    except InputError as error:
+        raise SchemaError(f"Column {column.name!r}: {error}") from None
+    set_fields(column, **{field: value})
+
+
 def check_bins(column: BinnedColumn) -> None:
     "Check that the number of bins is a whole number within reason."
-    bins = column.bins
-    whole = isinstance(bins, Integral) and not isinstance(bins, bool)
-    if not whole or not 1 <= bins <= 1_000_000:
-        raise SchemaError(
-            f"Column {column.name!r} needs between 1 and 1,000,000 bins, not {bins!r}"
-        )
-    set_fields(column, bins=int(bins))
+    _check_whole(column, "bins", 1, 1_000_000)
 
 
 # %% ../../nbs/table/numbers.ipynb #c037
@@ -263,26 +274,20 @@ def _check_bound(
 
 def _check_decimals(column: "Numeric", largest: float) -> None:
     "Check the number of decimals of a numeric column."
-    decimals = column.decimals
-    name = column.name
-    if decimals is None:
+    if column.decimals is None:
         return
-    whole = isinstance(decimals, Integral)
-    if isinstance(decimals, (bool, np.bool_)) or not whole or not 0 <= decimals <= 12:
-        raise SchemaError(
-            f"Column {name!r} needs between 0 and 12 decimals, not {decimals!r}"
-        )
+    _check_whole(column, "decimals", 0, 12)
+    name = column.name
     if column._whole:
         raise SchemaError(
             f"Column {name!r} holds whole numbers, which have no decimals",
             "leave decimals out",
         )
-    if largest * 10.0**decimals > 2**50:
+    if largest * 10.0**column.decimals > 2**50:
         raise SchemaError(
-            f"Column {name!r} has bounds too large for {decimals} decimals",
+            f"Column {name!r} has bounds too large for {column.decimals} decimals",
             "use fewer decimals",
         )
-    set_fields(column, decimals=int(decimals))
 
 
 # %% ../../nbs/table/numbers.ipynb #c2a06ee

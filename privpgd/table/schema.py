@@ -8,7 +8,6 @@ __all__ = [
     "column_to_dict",
     "column_from_dict",
     "decimals_words",
-    "level_words",
     "ColumnList",
     "Coder",
     "infer_column",
@@ -67,7 +66,7 @@ def column_to_dict(column: Column) -> dict:
     "A column as plain values for JSON; fields that are None are left out."
     fields = {f.name: getattr(column, f.name) for f in dataclasses.fields(column)}
     given = {name: value for name, value in fields.items() if value is not None}
-    return {"kind": type(column).__name__.lower(), **given}
+    return {"kind": column.kind, **given}
 
 
 def column_from_dict(item: Any) -> Column:
@@ -143,32 +142,22 @@ def decimals_words(column: Any) -> str:
     return "1 decimal" if decimals == 1 else f"{decimals} decimals"
 
 
-def level_words(level: Any) -> str:
-    "A level for people; in quotes if it is empty or has spaces around it."
-    invisible = isinstance(level, str) and (not level or level != level.strip())
-    return repr(level) if invisible else str(level)
-
-
 def _describe_column(column: Any) -> str:
     "Bounds or levels of a column, and what else is declared, in words."
-    if column.axis.binned:
-        values = f"{column.low} to {column.high}"
-    else:
-        values = " | ".join(map(level_words, column.levels[:6]))
-        values += " | …" * (len(column.levels) > 6)
     notes = [
+        column.describe(),
         "integer" if getattr(column, "integer", False) else "",
         decimals_words(column),
         "missing" if column.missing else "",
         f"source: {column.source}" if column.source != "declared" else "",
     ]
-    return ", ".join([values, *filter(None, notes)])
+    return ", ".join(filter(None, notes))
 
 
 def _summary(columns: Iterable[Column]) -> str:
     "A table of what is declared, one line for each column."
     rows = [
-        (c.name, type(c).__name__, f"{c.size} codes", _describe_column(c))
+        (c.name, c.kind.capitalize(), f"{c.size} codes", _describe_column(c))
         for c in columns
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(3)] + [0]
