@@ -145,12 +145,9 @@ def estimate_total(
             f"({', '.join(f'{n:g}' for n in sorted(known))})",
             "give those of one table",
         )
-    if known and min(known) <= 0:
-        raise InputError(
-            f"total={min(known):g} must be positive", "an empty table has no marginals"
-        )
     if known:
-        return known.pop()
+        empty = "an empty table has no marginals"
+        return finite_number("total", known.pop(), remedy=empty)
     precision = np.array(
         [1 / (np.size(m.counts) * max(m.sigma, _EXACT) ** 2) for m in measurements]
     )

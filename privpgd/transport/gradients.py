@@ -4,7 +4,6 @@
 
 # %% auto #0
 __all__ = [
-    "DIVERGED",
     "BLOCK",
     "sort_gradient",
     "Slices",
@@ -27,6 +26,7 @@ import torch
 from numba import njit, prange
 
 from ..core.checks import InputError, check_finite, check_shape
+from .embedding import DIVERGED
 from .wasserstein import check_directions, radix_sort, sort_slice
 
 
@@ -54,9 +54,6 @@ class Slices(NamedTuple):
     theta: Any  # (L, p)
     low: Any  # (L,) lowest possible projection
     high: Any  # (L,) highest possible projection
-
-
-DIVERGED = "the descent has diverged, lower its step size"  # advice about NaN
 
 
 def make_slices(

@@ -17,7 +17,6 @@ from numba import get_num_threads, njit, prange
 
 from privpgd.transport.gradients import (
     BLOCK,
-    DIVERGED,
     Slices,
     Workspace,
     add_displacements,
@@ -30,6 +29,7 @@ from privpgd.transport.gradients import (
 )
 
 from ..core.checks import check_finite, check_shape, finite_number, whole_number
+from .embedding import DIVERGED
 from .wasserstein import check_directions, check_weights, sort_slice
 
 
