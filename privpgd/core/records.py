@@ -183,3 +183,15 @@ class Seeds:
         "One seed for each name; the order of the names decides."
         children = np.random.SeedSequence(seed).spawn(len(names))
         return cls(**{n: int(c.generate_state(1)[0]) for n, c in zip(names, children)})
+
+    @classmethod
+    def derive(
+        cls,
+        domain: int,  # a number that no other part of the library uses
+        seed: Any,  # of the run; None for fresh entropy
+        *names: str,  # one for each step
+    ) -> "Seeds":
+        "Seeds of one part of a run, apart from all that others make of the same seed."
+        entropy = None if seed is None else [domain, seed]
+        states = np.random.SeedSequence(entropy).generate_state(len(names))
+        return cls(**dict(zip(names, states.tolist())))
