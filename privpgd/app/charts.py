@@ -21,7 +21,6 @@ __all__ = [
 # %% ../../nbs/app/charts.ipynb #c9c929a
 import html
 import io
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
@@ -196,8 +195,9 @@ class Chart:
         from matplotlib.figure import Figure
 
         self.width, self.height = width, height
-        self.figure = Figure(figsize=(width / 72, height / 72))
-        self.words: list[str] = []
+        self.figure = Figure(figsize=(width / 72, height / 72), frameon=False)
+        self.titles: list[str] = []  # of the named shapes
+        self.labels: list[str] = []  # text elements
         inner = (width - left - right, height - top - bottom)
         self.axes = self.add_axes(left, bottom, *inner)
 
@@ -211,13 +211,13 @@ class Chart:
 
     def name(
         self,
-        artist: Any,  # a shape or a text of matplotlib
-        words: Any = "",  # the text, or what the shape shows under the mouse
+        artist: Any,  # a shape of matplotlib
+        title: Any = "",  # what it shows under the mouse
         kind: str = "",  # class of the element
     ) -> None:
-        "Give an artist its words."
-        artist.set_gid(f"{kind}:{len(self.words)}")
-        self.words.append(str(words))
+        "Give a shape its class and its title."
+        artist.set_gid(f"{kind}:{len(self.titles)}")
+        self.titles.append(str(title))
 
     def write(
         self,
@@ -228,10 +228,13 @@ class Chart:
         turned: bool = False,  # upwards
     ) -> None:
         "Write words at a place of the drawing."
-        place = (x / self.width, y / self.height)
-        label = self.figure.text(*place, "x", ha=align, va="baseline")
-        label.set(rotation=90 * turned, rotation_mode="anchor")
-        self.name(label, words)
+        place = f"{x:.2f} {self.height - y:.2f}"
+        anchor = {"left": "start", "center": "middle", "right": "end"}[align]
+        turn = " rotate(-90)" * turned
+        self.labels.append(
+            f'<text text-anchor="{anchor}" transform="translate({place}){turn}">'
+            f"{text(words)}</text>"
+        )
 
     def svg(
         self,
@@ -239,70 +242,59 @@ class Chart:
         style: str = "",  # extra CSS
     ) -> str:
         "The drawing, with its description."
-        shapes = "".join(_svg_elements(_figure_svg(self.figure), self.words))
+        shapes = "".join(_page_shapes(self.figure, self.titles))
         return (
             f'<svg role="img" aria-label="{text(alt)}" '
             f'viewBox="0 0 {self.width:g} {self.height:g}" style="{style}">'
-            f"<title>{text(alt)}</title>{shapes}</svg>"
+            f"<title>{text(alt)}</title>{shapes}{''.join(self.labels)}</svg>"
         )
 
 
 # %% ../../nbs/app/charts.ipynb #c10e947
-def _figure_svg(figure: Any) -> ElementTree.Element:
-    "The figure as SVG, with text as text, and without a date."
-    import matplotlib
-
-    figure.patch.set_visible(False)
-    content = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "path.simplify": False}):
-        figure.savefig(content, format="svg", metadata={"Date": None})
-    return ElementTree.fromstring(content.getvalue())
-
-
-def _walk_svg(node: ElementTree.Element, gid: str = "") -> Iterator[tuple]:
-    "Every path and text with the name of the artist that it belongs to."
-    for child in node:
-        tag = child.tag.rpartition("}")[2]
-        if tag == "g":
-            yield from _walk_svg(child, child.get("id", ""))
-        elif tag in ("path", "text"):
-            yield tag, child, gid
+_STYLES = (
+    "fill",
+    "fill-opacity",
+    "opacity",
+    "stroke",
+    "stroke-width",
+    "stroke-linecap",
+)
 
 
 def _page_style(style: str) -> str:
-    "A style of matplotlib in the variables of the page; text is styled by the page."
-    for name, colour in COLOURS["light"].items():
-        style = style.replace(colour, f"var(--{name})")
-    anchor = re.search(r"text-anchor: \w+", style)
-    if "font" in style:
-        style = anchor[0] if anchor else ""
-    style = re.sub(r"; stroke-linejoin: \w+|; stroke-linecap: square", "", style)
-    return style.replace(": ", ":").replace("; ", ";")
+    "Colours, width and opacity of a shape, in the variables of the page."
+    variables = {colour: f"var(--{name})" for name, colour in COLOURS["light"].items()}
+    pairs = (part.split(": ") for part in style.split("; ") if part)
+    kept = {name: value for name, value in pairs if name in _STYLES}
+    return ";".join(f"{k}:{variables.get(v, v)}" for k, v in kept.items())
 
 
-def _short_numbers(words: str) -> str:
-    "Coordinates with two digits after the point."
-    return re.sub(r"-?\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}", words)
+def _short_outline(outline: str) -> str:
+    "The commands of a path, coordinates with two digits after the point."
+    words = outline.split()
+    return " ".join(x if x.isalpha() else f"{float(x):.2f}" for x in words)
 
 
-def _svg_elements(root: ElementTree.Element, words: list[str]) -> Iterator[str]:
-    "The shapes of a figure as elements of the page."
-    for tag, element, gid in _walk_svg(root):
+def _page_shapes(
+    figure: Any,  # of matplotlib
+    titles: Sequence[str],  # of the named shapes
+) -> Iterator[str]:
+    "The shapes of a figure as elements of the page, each with its title."
+    import matplotlib
+
+    content = io.StringIO()
+    with matplotlib.rc_context({"path.simplify": False}):
+        figure.savefig(content, format="svg")
+    space = "{http://www.w3.org/2000/svg}"
+    for group in ElementTree.fromstring(content.getvalue()).iter(f"{space}g"):
         # matplotlib's own names have no colon
-        kind, number = gid.split(":") if ":" in gid else ("", "")
-        said = text(words[int(number)]) if number else ""
-        attributes = {"class": kind, "style": _page_style(element.get("style", ""))}
-        if tag == "path":
-            lines = (element.get("d") or "").split()
-            attributes["d"] = _short_numbers(" ".join(lines))
-            inside = f"<title>{said}</title>" if said else ""
-        else:
-            attributes |= {k: _short_numbers(element.get(k) or "") for k in ("x", "y")}
-            turn = _short_numbers(element.get("transform") or "")
-            attributes["transform"] = "" if turn.startswith("rotate(-0 ") else turn
-            inside = said
-        parts = "".join(f' {k}="{text(v)}"' for k, v in attributes.items() if v)
-        yield f"<{tag}{parts}>{inside}</{tag}>"
+        kind, _, number = group.get("id", "").partition(":")
+        title = f"<title>{text(titles[int(number)])}</title>" if number else ""
+        shape = f' class="{kind}"' if number else ""
+        for path in group.findall(f"{space}path"):
+            style = text(_page_style(path.get("style", "")))
+            outline = _short_outline(path.get("d", ""))
+            yield f'<path{shape} style="{style}" d="{outline}">{title}</path>'
 
 
 # %% ../../nbs/app/charts.ipynb #c011

@@ -41,6 +41,7 @@ from privpgd.app.tables import (
     write_sample,
 )
 
+from ..core.checks import InputError, whole_number
 from ..table.draft import names_identifier
 from ..table.schema import Schema
 from .console import Console, shell_words, split_words, wrapped
@@ -67,9 +68,9 @@ def parse_select(
     cliques = [tuple(columns(marginal)) for marginal in marginals]
     unknown = [name for clique in cliques for name in clique if name not in names]
     if unknown:
-        raise ValueError(
-            f"--select names the column {unknown[0]!r}, which the schema does not "
-            f"have: write marginals as in {':'.join(schema.names[:2])}."
+        raise InputError(
+            f"--select names the column {unknown[0]!r}, which the schema does not have",
+            f"write marginals as in {':'.join(schema.names[:2])}",
         )
     return cliques
 
@@ -94,16 +95,10 @@ def make_plan(
     "The plan for the options of a command, in the words of a terminal."
     from privpgd.app.plan import plan
 
-    if args.epochs is not None and args.epochs < 0:
-        raise ValueError(
-            f"--epochs {args.epochs} is not a whole number of at least 0: leave it out "
-            "for the preset's choice."
-        )
-    if args.particles < 1:
-        raise ValueError(
-            f"--particles {args.particles} is not a number of particles: give at least "
-            "1, or leave it out."
-        )
+    if args.epochs is not None:
+        remedy = "leave it out for the preset's choice"
+        whole_number("epochs", args.epochs, 0, remedy)
+    whole_number("n_particles", args.particles, 1, "leave it out for 100000")
     made = plan(
         schema,
         n,
@@ -126,13 +121,13 @@ def plan_command(args: argparse.Namespace, console: Console) -> None:
     "Print what a release would be like; nothing is spent."
     schema = read_schema(args.schema)
     if (args.table is None) == (args.rows is None):
-        raise ValueError(
-            "A plan needs a number of rows: give either a table or --rows."
+        raise InputError(
+            "A plan needs a number of rows", "give either a table or --rows"
         )
     if args.table is not None and args.neighbors == "add-remove":
-        raise ValueError(
-            "--neighbors add-remove keeps the number of rows private: give a public "
-            "guess of it with --rows instead of the table."
+        raise InputError(
+            "--neighbors add-remove keeps the number of rows private",
+            "give a public guess of it with --rows instead of the table",
         )
     n = args.rows
     if args.table is not None:
@@ -147,10 +142,8 @@ def plan_command(args: argparse.Namespace, console: Console) -> None:
 # %% ../../nbs/app/commands.ipynb #cf7b74b
 def _check_rows(rows: int | None) -> None:
     "Refuse a number of rows below 1."
-    if rows is not None and rows < 1:
-        raise ValueError(
-            f"--rows {rows} is not a number of rows: give at least 1, or leave it out."
-        )
+    if rows is not None:
+        whole_number("n", rows, 1, "leave it out for the usual number")
 
 
 def _check_synth(args: argparse.Namespace) -> None:
@@ -158,9 +151,9 @@ def _check_synth(args: argparse.Namespace) -> None:
     check_output(args.output, table=True)
     for option, path in (("--save", args.save), ("--report", args.report)):
         if path == "-":
-            raise ValueError(
-                f"{option} - is not possible, only -o can be the standard output: give "
-                "the name of a file."
+            raise InputError(
+                f"{option} - is not possible, only -o can be the standard output",
+                "give the name of a file",
             )
         if path is not None:
             check_output(path)
@@ -308,8 +301,8 @@ def open_model(
     from privpgd.app.synthesizer import PrivPGD
 
     if not Path(path).is_file():
-        raise ValueError(
-            f"{path} is not a file: save a model with privpgd synth --save."
+        raise InputError(
+            f"{path} is not a file", "save a model with privpgd synth --save"
         )
     return PrivPGD.load(path)
 
@@ -353,13 +346,15 @@ def _check_task(args: argparse.Namespace) -> None:
     "Refuse a downstream task without rows to test on or without a target."
     if (args.test is None) != (args.target is None):
         alone = "--target" if args.test is None else "--test"
-        raise ValueError(
-            f"{alone} is given alone: --test (real rows that were not used) and "
-            "--target (a column to predict) go together."
+        raise InputError(
+            f"{alone} is given alone",
+            "--test (real rows that were not used) and --target (a column to predict) "
+            "go together",
         )
     if args.test is not None and args.real is None:
-        raise ValueError(
-            "--test and --target compare with the real table: give it with --real, too."
+        raise InputError(
+            "--test and --target compare with the real table",
+            "give it with --real, too",
         )
 
 

@@ -32,10 +32,12 @@ from ..core.files import is_pipe, write_atomically
 
 # %% ../../nbs/app/console.ipynb #c079014
 FLAGS = {
+    "bins": "--bins",
     "delta": "--delta",
     "epochs": "--epochs",
     "epsilon": "--epsilon",
     "k": "--select",
+    "levels": "--levels",
     "n": "--rows",
     "n_particles": "--particles",
     "neighbors": "--neighbors",
@@ -115,9 +117,11 @@ class Console:
     def check(self) -> None:
         "Refuse two results for one standard output."
         if self.json and self.output == "-":
-            raise ValueError(
-                "--json and -o - both want the standard output: write one of them to a "
-                "file."
+            from privpgd.core.checks import InputError
+
+            raise InputError(
+                "--json and -o - both want the standard output",
+                "write one of them to a file",
             )
 
     def step(self, words: str) -> None:

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ..core.checks import InputError
 from .commands import PLAN_WORDS, command_ledger, finish_release
 from .console import Console, split_names
 from .tables import check_folder, write_table
@@ -50,8 +51,8 @@ def bench_command(args: argparse.Namespace, console: Console) -> None:
     try:
         epsilons = [float(e) for e in args.epsilons.split(",")]
     except ValueError:
-        raise ValueError(
-            f"--epsilons {args.epsilons} are not numbers: write them as in 2.5,1.0."
+        raise InputError(
+            f"--epsilons {args.epsilons} are not numbers", "write them as in 2.5,1.0"
         ) from None
     from privpgd.app.bench import run_grid
     from privpgd.evaluation.results import summary
@@ -81,18 +82,18 @@ def demo_errors(
     seed: int = 0,  # of the metrics
 ) -> tuple[Any, Any]:  # a table of errors, and the synthetic table
     "Errors of the model, and of independent columns at the same budget, side by side."
-    from privpgd.app.synthesizer import PrivPGD
+    from privpgd.app.pipeline import synthesize
     from privpgd.evaluation.metrics import evaluate
 
-    independent = PrivPGD(
-        model.epsilon,
-        model.delta,
-        select=1,
-        n_particles=model.n_particles,
+    independent, _ = synthesize(
+        data.train,
+        data.schema,
+        generator="independent",
+        epsilon=model.epsilon,
+        delta=model.delta,
+        n_rows=model.n_particles,
         seed=model.seed,
-        verbose=False,
     )
-    independent.fit(data.train, data.schema)
 
     def errors_of(table: Any) -> Any:
         errors = evaluate(
@@ -108,7 +109,7 @@ def demo_errors(
 
     synth = model.sample()
     errors = errors_of(synth).to_frame("privpgd")
-    errors["independent"] = errors_of(independent.sample())
+    errors["independent"] = errors_of(independent)
     errors["ratio"] = errors["privpgd"] / errors["independent"]
     return errors, synth
 

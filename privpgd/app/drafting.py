@@ -24,9 +24,10 @@ from privpgd.app.tables import (
     write_page,
 )
 
+from ..core.checks import InputError, whole_number
 from ..table.columns import PrivacyWarning, level_words
 from ..table.draft import Guess, declare_columns, draft_schema
-from ..table.schema import Schema, decimals_words
+from ..table.schema import Schema, column_to_dict, decimals_words
 from .console import Console, split_names
 
 
@@ -36,7 +37,7 @@ def _check_names(args: argparse.Namespace, names: Sequence[str]) -> None:
     for name in split_names(args.drop, names) + split_names(args.declare, names):
         if name not in names:
             has = ", ".join(map(str, names))
-            raise ValueError(f"{args.table} has no column {name!r}: it has {has}.")
+            raise InputError(f"{args.table} has no column {name!r}", f"it has {has}")
 
 
 def _is_schema_file(path: Any) -> bool:
@@ -50,7 +51,7 @@ def _edit_schema(args: argparse.Namespace) -> tuple[Schema, list[Guess]]:
     dropped = split_names(args.drop, schema.names)
     kept = [name for name in schema.names if name not in dropped]
     if not kept:
-        raise ValueError("--drop leaves no column: keep at least one.")
+        raise InputError("--drop leaves no column", "keep at least one")
     guesses = [
         Guess(c.name, None, "dropped as asked")
         if c.name in dropped
@@ -64,9 +65,9 @@ def _draft_file(args: argparse.Namespace) -> tuple[Schema, list[Guess]]:
     "A draft from a table."
     files = input_files(args.table)
     if len(files) > 1 or Path(args.table).is_dir():
-        raise ValueError(
-            f"{args.table} is a folder or a pattern: draft from one file, such as "
-            f"{files[0]}."
+        raise InputError(
+            f"{args.table} is a folder or a pattern",
+            f"draft from one file, such as {files[0]}",
         )
     frame = read_table(args.table)
     names = list(frame.columns)
@@ -74,9 +75,9 @@ def _draft_file(args: argparse.Namespace) -> tuple[Schema, list[Guess]]:
     dropped = split_names(args.drop, names)
     schema, guesses = draft_schema(frame, args.bins, args.levels, dropped)
     if schema is None:
-        raise ValueError(
-            f"{args.table} has no column that can be drafted: declare them by hand, or "
-            "mend the file."
+        raise InputError(
+            f"{args.table} has no column that can be drafted",
+            "declare them by hand, or mend the file",
         )
     return schema, guesses
 
@@ -86,7 +87,7 @@ def describe_column(
     column: Any,  # of a schema
 ) -> str:
     "The facts of a column, in short."
-    if hasattr(column, "low"):
+    if column.axis.binned:
         facts = [f"{column.low} to {column.high}"]
     else:
         levels = " | ".join(map(level_words, column.levels[:5]))
@@ -113,7 +114,7 @@ def draft_text(
     for g in guesses:
         facts = "left out"
         if column := columns.get(g.name):
-            kind = type(column).__name__.lower()
+            kind = column_to_dict(column)["kind"]
             unit = "code " if column.size == 1 else "codes"
             facts = f"{kind:<11} {column.size:>4} {unit}  {describe_column(column)}"
         head = f"{g.name:<{name_width}}  {facts}"
@@ -140,9 +141,9 @@ def _protect_declared(args: argparse.Namespace) -> None:
         text = Path(args.output).read_text(encoding="utf-8", errors="replace")
         declared = '"declared"' in text
     if declared:
-        raise ValueError(
-            f"{args.output} exists and holds facts that somebody has declared: give "
-            "another name with -o, or --force to overwrite it."
+        raise InputError(
+            f"{args.output} exists and holds facts that somebody has declared",
+            "give another name with -o, or --force to overwrite it",
         )
 
 
@@ -168,12 +169,8 @@ def _next_steps(args: argparse.Namespace, read: list[str]) -> str:
 
 def _check_counts(args: argparse.Namespace) -> None:
     "Refuse a draft without bins or levels."
-    for option, value in (("--bins", args.bins), ("--levels", args.levels)):
-        if value < 1:
-            raise ValueError(
-                f"{option} {value} is not a whole number of at least 1: give one, or "
-                "leave it out."
-            )
+    for name in ("bins", "levels"):
+        whole_number(name, getattr(args, name), 1, "give one, or leave it out")
 
 
 def schema_command(args: argparse.Namespace, console: Console) -> None:
@@ -203,7 +200,7 @@ def schema_command(args: argparse.Namespace, console: Console) -> None:
         columns=[
             dict(
                 name=g.name,
-                kind=type(g.column).__name__.lower() if g.column else None,
+                kind=column_to_dict(g.column)["kind"] if g.column else None,
                 why=g.why,
             )
             for g in guesses

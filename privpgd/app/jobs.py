@@ -76,7 +76,6 @@ def _run_baseline(frame, schema, epsilon, delta, seed, name: str):
 _OWN_METHODS: dict[str, Callable] = {
     "privpgd": _fit_privpgd,
     "privpgd-paper": functools.partial(_fit_privpgd, preset="paper"),
-    "independent": functools.partial(_fit_privpgd, select=1),
     "real": _copy_real,
 }
 METHODS: dict[str, Callable] = {
@@ -195,7 +194,7 @@ def versions() -> dict[str, str]:
 # %% ../../nbs/app/jobs.ipynb #c041
 @dataclass(frozen=True)
 class _Order:
-    "What a child is told to do."
+    "What a child has to do."
 
     job: dict  # dataset, method, epsilon, delta, seed, bounds
     method: Callable  # function(frame, schema, epsilon, delta, seed)
@@ -367,13 +366,13 @@ class JobOptions:
 
     def exceeded(
         self,
-        told: dict,  # what the child has told: seconds, peak_mb
+        progress: dict,  # what the child has reported: seconds, peak_mb
     ) -> dict:  # empty when no limit is exceeded
         "Status and one line for a method that exceeds a limit."
-        if self.time_limit and (told.get("seconds") or 0) > self.time_limit:
+        if self.time_limit and (progress.get("seconds") or 0) > self.time_limit:
             words = f"stopped after more than {self.time_limit:g} s"
             return dict(status="time limit", error=words)
-        if self.memory_limit and (told.get("peak_mb") or 0) > self.memory_limit:
+        if self.memory_limit and (progress.get("peak_mb") or 0) > self.memory_limit:
             words = f"stopped at more than {self.memory_limit:g} MB"
             return dict(status="memory limit", error=words)
         return {}
@@ -393,7 +392,7 @@ def _follow_child(
     child: subprocess.Popen, options: JobOptions, stopped: Callable
 ) -> dict:
     "What the child tells until it ends, or until its method exceeds a limit."
-    told: dict[str, Any] = {"phase": "start"}
+    progress: dict[str, Any] = {"phase": "start"}
     messages: queue.Queue = queue.Queue()
     listener = threading.Thread(
         target=_queue_messages, args=(child.stdout, messages), daemon=True
@@ -401,26 +400,28 @@ def _follow_child(
     listener.start()
     began = math.inf
     silent = 0  # how often a dead child had nothing to tell
-    while told["phase"] != "done":
+    while progress["phase"] != "done":
         if stopped():
-            return told | dict(status="stopped")
+            return progress | dict(status="stopped")
         try:
             message = messages.get(timeout=0.05)
         except queue.Empty:
             message = {}
             silent += child.poll() is not None
         if message is None or silent > 20:
-            return told
+            return progress
         if message.get("phase") == "method":
             began = time.monotonic()
-        told.update(message)
-        if told["phase"] == "method":
+        progress.update(message)
+        if progress["phase"] == "method":
             now = process_memory(child.pid) or 0
-            told["seconds"] = time.monotonic() - began
-            told["peak_mb"] = max(told.get("peak_mb", 0), now)
-        if told["phase"] in ("method", "metrics") and (over := options.exceeded(told)):
-            return told | over
-    return told
+            progress["seconds"] = time.monotonic() - began
+            progress["peak_mb"] = max(progress.get("peak_mb", 0), now)
+        if progress["phase"] in ("method", "metrics") and (
+            over := options.exceeded(progress)
+        ):
+            return progress | over
+    return progress
 
 
 # %% ../../nbs/app/jobs.ipynb #c051
@@ -453,17 +454,17 @@ def run_job(
     with tempfile.TemporaryFile() as errors:
         child = _start_child(order, threads, errors)
         try:
-            told = _follow_child(child, chosen, stopped)
+            progress = _follow_child(child, chosen, stopped)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(0 if "status" in told else 5)
+                child.wait(0 if "status" in progress else 5)
         finally:
             code = _end_child(child)
-        if "status" not in told:
-            told |= _crash_status(code, errors)
-    told.pop("phase")
+        if "status" not in progress:
+            progress |= _crash_status(code, errors)
+    progress.pop("phase")
     key = {k: job[k] for k in ("dataset", "method", "epsilon", "delta", "seed")}
-    cost = {k: told.get(k) for k in ("status", "seconds", "peak_mb", "sigma")}
-    measured = {m: told[m] for m in METRICS if m in told}
+    cost = {k: progress.get(k) for k in ("status", "seconds", "peak_mb", "sigma")}
+    measured = {m: progress[m] for m in METRICS if m in progress}
     end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     last = {"bounds": job["bounds"], "threads": threads, "finished": end}
-    return {**key, **cost, **measured, **told, **last}
+    return {**key, **cost, **measured, **progress, **last}

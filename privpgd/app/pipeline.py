@@ -41,6 +41,7 @@ from privpgd.private.select import (
 from ..constrain.requirements import Requirements
 from ..core.checks import InputError, whole_number
 from ..core.protocols import Generator
+from ..core.records import Seeds
 from ..methods.privpgd import PRESETS
 from ..methods.refiner import ProductGenerator, rounds_generator
 from ..methods.registry import GENERATORS, make_generator
@@ -196,7 +197,7 @@ def _check_job_generator(job: Job) -> None:
         try:
             job.generator.check(_largest_tree(job.schema), job.schema)
         except ValueError as error:
-            raise ValueError(
+            raise InputError(
                 f'With the largest tree that select="mst" may choose, {error}'
             ) from None
 
@@ -344,6 +345,9 @@ def run_pipeline(
 
 
 # %% ../../nbs/app/pipeline.ipynb #c1f6467
+_PIPELINE = 577215  # domain of the seeds of `synthesize`
+
+
 def check_schema(schema: Any) -> None:
     "Raise one sentence unless this is a schema."
     if not isinstance(schema, Schema):
@@ -378,11 +382,11 @@ def synthesize(
     check_schema(schema)
     if seed is not None:
         whole_number("seed", seed, 0, "leave it at None for a release")
-    entropy = None if seed is None else [577215, seed]
-    own, placing = np.random.SeedSequence(entropy).generate_state(2).tolist()
+    seeds = Seeds.derive(_PIPELINE, seed, "generator", "placing")
     by_name = isinstance(generator, (str, type))
     options = dict(verbose=verbose) if by_name else {}
-    made = make_generator(generator, n_rows, None if seed is None else own, **options)
+    own = None if seed is None else seeds.generator
+    made = make_generator(generator, n_rows, own, **options)
     for rows in (n_rows, getattr(made, "n_rows", None)):
         if rows is not None:
             whole_number("n_rows", rows, 1)
@@ -404,7 +408,7 @@ def synthesize(
         verbose=verbose,
     )
     outcome = run_pipeline(frame, job, ledger)
-    return outcome.decode(None if seed is None else placing), outcome.ledger
+    return outcome.decode(None if seed is None else seeds.placing), outcome.ledger
 
 
 # %% ../../nbs/app/pipeline.ipynb #ce752ba

@@ -36,6 +36,7 @@ from privpgd.core.checks import (
     InputError,
     make_options,
     one_of,
+    whole_number,
 )
 
 from ..core.memory import memory_limit, size_words
@@ -73,9 +74,6 @@ def planned_marginals(
     if select is None:
         pairs = _k_way(names, sizes, 2, 1 - one_way)
         return pairs + (_k_way(names, sizes, 1, one_way) if one_way else [])
-    whole = isinstance(select, (int, np.integer)) and not isinstance(select, bool)
-    if whole and 1 <= select <= len(names):
-        return _k_way(names, sizes, int(select), 1.0)
     size = dict(zip(names, sizes))
     return [
         (c, math.prod(size[x] for x in c), share)
@@ -547,17 +545,7 @@ def _check_rows(n: Any) -> int | None:
     "The number of rows; raise unless it is at least 2, or None."
     if n is None:
         return None
-    whole = isinstance(n, (int, np.integer)) and not isinstance(n, bool)
-    if whole and n == 0:
-        raise InputError("The table is empty", "a release needs at least two rows")
-    if not whole or n < 2:
-        raise InputError(
-            "is not a number of rows",
-            "give a whole number of at least 2",
-            argument="n",
-            value=n,
-        )
-    return int(n)
+    return whole_number("n", n, 2, "a release needs at least two rows")
 
 
 def plan(

@@ -52,7 +52,7 @@ from ..evaluation.metrics import as_codes, evaluate
 from ..private.ledger import Ledger, delta_share_words, entry_notes, ledger_lines
 from ..private.measure import UNNOISED
 from ..table.columns import level_words
-from ..table.schema import decimals_words
+from ..table.schema import column_to_dict, decimals_words
 from .plan import PLAN_HEAD, plan_rows
 
 
@@ -131,11 +131,11 @@ def _promise_section(model: Any) -> str:
     rows = f"about {n:,.0f} rows (a noisy estimate)"
     if ledger.neighbors == "replace":
         rows = f"{n:,.0f} rows"
-    wishes = ", ".join(getattr(model, "wishes_", []))
+    required = ", ".join(getattr(model, "requirements_", []))
     asked = (
         "Beyond the noisy marginals, the rows were made to keep what the publisher "
-        f"asked for ({wishes}): where that disagrees with the data, the table follows "
-        "the wish."
+        f"required ({required}): where that disagrees with the data, the table follows "
+        "the requirement."
     )
     return section(
         "What was released",
@@ -146,7 +146,7 @@ def _promise_section(model: Any) -> str:
             "row was copied: the synthetic rows are chosen so that their marginals "
             "agree with the noisy ones."
         ),
-        paragraph(asked) if wishes else "",
+        paragraph(asked) if required else "",
         f'<p class="promise">Differential privacy with ε = {ledger.epsilon:.3g} and δ '
         f"= {ledger.delta:g}</p>",
         paragraph(ledger.meaning),
@@ -492,7 +492,7 @@ def _facts_section(model: Any) -> str:
     rows = [
         (
             column.name,
-            type(column).__name__.lower(),
+            column_to_dict(column)["kind"],
             f"{column.size:,}",
             _column_facts(column, axis),
             "yes" if column.missing else "no",

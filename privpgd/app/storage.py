@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ..core.checks import check_codes
+from ..core.checks import InputError, check_codes
 from ..core.files import write_atomically
 from ..core.records import Measurement
 from ..private.ledger import Ledger
@@ -50,7 +50,7 @@ def save_model(
         privacy=json.loads(model.privacy_.to_json()),
         history=model.history_,
         kind=model.kind_,
-        wishes=getattr(model, "wishes_", []),
+        requirements=getattr(model, "requirements_", []),
         rounds=[asdict(r) for r in getattr(model, "rounds_", ())],
         cliques=[list(c) for c in model.tables_],
         placed=list(model.placed_),
@@ -95,39 +95,40 @@ def _read_arrays(path, packed: bytes) -> dict:
         zipfile.BadZipFile,
         zlib.error,
     ):
-        raise ValueError(
+        raise InputError(
             f"{path} is not a privpgd model (its arrays.npz does not hold plain "
-            "arrays): do not trust it, and ask for another copy."
+            "arrays)",
+            "do not trust it, and ask for another copy",
         ) from None
 
 
 def _read_members(path) -> tuple[dict, dict]:
     "The two members of a saved model, checked."
-    again = "save it again, or ask for another copy"
     if not Path(path).is_file():
-        raise ValueError(f"{path} is not a file: check the name and the folder.")
+        raise InputError(f"{path} is not a file", "check the name and the folder")
+    facts: Any = {}
+    problem = ""
     try:
         with zipfile.ZipFile(path) as archive:
             text, packed, digest = (
                 archive.read(name) for name in ("model.json", "arrays.npz", "digest")
             )
-        if _digest(text, packed).encode() != digest:
-            raise ValueError(
-                "its digest does not match: it was damaged or changed after it was "
-                "saved"
-            )
         facts = json.loads(text)
-        number = facts.get("format") if isinstance(facts, dict) else None
-        if type(number) is not int or number < 1:
-            raise ValueError("no format")
+        if _digest(text, packed).encode() != digest:
+            problem = "its digest does not match: damaged, or changed after saving"
+        elif not isinstance(facts, dict) or type(facts.get("format")) is not int:
+            problem = "no format"
     except (zipfile.BadZipFile, KeyError, EOFError, zlib.error, ValueError) as error:
-        raise ValueError(
-            f"{path} is not a whole privpgd model ({error}): {again}."
-        ) from None
+        problem = str(error)
+    if problem or facts["format"] < 1:
+        raise InputError(
+            f"{path} is not a whole privpgd model ({problem or 'no format'})",
+            "save it again, or ask for another copy",
+        )
     if facts["format"] > FORMAT:
-        raise ValueError(
-            f"{path} has format {facts['format']}, this version reads up to {FORMAT}: "
-            "update privpgd."
+        raise InputError(
+            f"{path} has format {facts['format']}, this version reads up to {FORMAT}",
+            "update privpgd",
         )
     return facts, _read_arrays(path, packed)
 
@@ -157,7 +158,8 @@ def _rebuild_model(facts: dict, arrays: dict, cls: type) -> Any:
     model.rounds_ = tuple(
         Round(**{**r, "clique": tuple(r["clique"])}) for r in facts.get("rounds", [])
     )
-    model.wishes_ = facts.get("wishes", [])
+    # files of earlier versions call them wishes
+    model.requirements_ = facts.get("requirements", facts.get("wishes", []))
     return model
 
 
@@ -170,7 +172,8 @@ def load_model(
     try:
         return _rebuild_model(facts, arrays, cls)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(
+        raise InputError(
             f"{path} is not a model that this version knows ({type(error).__name__}: "
-            f"{error}): save it again, ask for another copy, or update privpgd."
+            f"{error})",
+            "save it again, ask for another copy, or update privpgd",
         ) from None

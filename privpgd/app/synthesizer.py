@@ -103,16 +103,19 @@ def model_requirements(model: Any, schema: Schema) -> Requirements:
     )
     shows_n = requirements.fixed and not requirements.external.columns
     if shows_n and model.neighbors != "replace":
-        raise ValueError(
+        raise InputError(
             "constraints holds PublicColumns, which show the number of rows, but "
-            "neighbors='add-remove' keeps it private: use neighbors='replace'."
+            "neighbors='add-remove' keeps it private",
+            "use neighbors='replace'",
         )
     penalties = [p for p in requirements.penalties if isinstance(p, Penalty)]
     idle = [p for p in penalties if p.limit is None]
     if model.epochs == 0 and idle:
-        raise ValueError(
-            f"epochs=0 leaves no descent to weigh {idle[0].label()}: leave epochs at "
-            "None, or give the penalty a limit."
+        raise InputError(
+            f"leaves no descent to weigh {idle[0].label()}",
+            "leave epochs at None, or give the penalty a limit",
+            argument="epochs",
+            value=0,
         )
     return requirements
 
@@ -138,14 +141,16 @@ class _PlanWriteReport:
         "What `fit` would measure, and how well, from public facts; nothing is spent."
         schema = getattr(self, "schema_", None) if schema is None else schema
         if schema is None:
-            raise ValueError(
-                "plan needs the schema, too: plan(table, schema), as fit does."
+            raise InputError(
+                "plan needs the schema, too", "plan(table, schema), as fit does"
             )
         known = isinstance(frame_or_n, (int, np.integer))
         if not known and self.neighbors == "add-remove":
-            raise ValueError(
-                "neighbors='add-remove' keeps the number of rows private: give plan a "
-                "public guess of it instead of the table."
+            raise InputError(
+                "keeps the number of rows private",
+                "give plan a public guess of it instead of the table",
+                argument="neighbors",
+                value="add-remove",
             )
         n = frame_or_n if known else count_rows(frame_or_n, schema)
         return plan(
@@ -248,6 +253,11 @@ class PrivPGD(_PlanWriteReport, BaseEstimator):
             getattr(self, "schema_", None),
         )
 
+    @property
+    def wishes_(self) -> list[str]:
+        "An older name of `requirements_`."
+        return self.requirements_
+
     def save(
         self,
         path: Any,  # where the file goes
@@ -287,7 +297,7 @@ def _show_plan(model: Any, frame: Any, schema: Schema, workload: Any) -> None:
 # %% ../../nbs/app/synthesizer.ipynb #c5aacfe
 def _warn_lost_requirements(model: Any) -> None:
     "A warning if the last fit had penalties or constraints, and this one has none."
-    lost = getattr(model, "wishes_", [])
+    lost = getattr(model, "requirements_", [])
     if lost and not (model.penalties or model.constraints):
         warnings.warn(
             f"The last fit of this model had {', '.join(lost)}, and this one has no "
@@ -383,7 +393,7 @@ def fit_model(
     model.codes_ = made.codes
     model.placed_ = made.placed
     model.settings_ = _saved_settings(model)
-    model.wishes_ = _requirement_names(model)
+    model.requirements_ = _requirement_names(model)
     return model
 
 

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = [
+    "open_files",
     "read_table",
-    "keep_columns",
     "open_table",
     "count_table",
     "read_schema",
@@ -21,199 +21,79 @@ __all__ = [
 ]
 
 # %% ../../nbs/app/tables.ipynb #c3f7c5a
-import csv
 import dataclasses
 import glob
-import gzip
-import io
-import itertools
 import os
 import sys
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from privpgd.table.files import (
-    MISSING_WORDS,
     Files,
+    Piped,
+    TableFile,
     file_format,
-    find_delimiter,
     left_out,
     list_files,
+    read_texts,
+    stored_format,
 )
 
+from ..core.checks import InputError
 from ..core.files import is_pipe
 from ..table.draft import parse_texts
-from ..table.dtypes import open_frame
 from ..table.schema import Schema
 from ..table.sources import count_rows
 from ..table.writing import write_chunks
 
+
 # %% ../../nbs/app/tables.ipynb #c0b6f07
-_PACKED, _PARQUET, _ZIP = b"\x1f\x8b", b"PAR1", b"PK\x03\x04"  # first bytes of a file
+def _no_rows(name: str) -> InputError:
+    "One sentence about a table without rows."
+    return InputError(f"{name} holds no rows", "give a table with at least two")
 
 
-def _input_name(path: Any) -> str:
-    "An input in words."
-    return "the standard input" if str(path) == "-" else str(path)
-
-
-def _read_bytes(path: Any) -> bytes:
-    "The content of a file or of the standard input, unpacked."
+def open_files(
+    path: Any,  # a file, a folder, a pattern, or "-" for the standard input
+) -> Files:
+    "The files that a name means; what comes through a pipe, in memory."
     if str(path) == "-":
-        content = sys.stdin.buffer.read()
-    elif not Path(path).is_file():
-        raise ValueError(f"{path} is not a file: check the name and the folder.")
-    else:
-        content = Path(path).read_bytes()
-    return gzip.decompress(content) if content.startswith(_PACKED) else content
+        return Files(Piped("the standard input", sys.stdin.buffer.read()))
+    if is_pipe(path):
+        return Files(Piped(str(path), Path(path).read_bytes()))
+    if not Path(path).exists() and not glob.has_magic(str(path)):
+        raise InputError(f"{path} is not a file", "check the name and the folder")
+    return Files(str(path))
 
 
-def _text_columns(schema: Schema | None) -> dict[str, set]:
-    "The columns of a schema whose levels are text, with their levels."
-    levels = {c.name: set(getattr(c, "levels", ())) for c in schema or ()}
-    return {
-        name: some
-        for name, some in levels.items()
-        if any(isinstance(level, str) for level in some)
-    }
-
-
-def _mark_missing(values: pd.Series, levels: set) -> pd.Series:
-    "Texts of a column in which words for a missing value are missing."
-    if "" in levels:
-        values = values.fillna("")
-    return values.mask(values.isin(sorted(MISSING_WORDS - levels)))
-
-
-def _read_csv(content: bytes, schema: Schema | None) -> pd.DataFrame:
-    "The values of a CSV file; columns whose levels are text stay text."
-    first_line = content[:100_000].split(b"\n", 1)[0].decode("utf-8-sig", "replace")
-    options: dict = dict(
-        sep=find_delimiter(first_line),
-        encoding="utf-8-sig",
-        skipinitialspace=True,
-        index_col=False,
-        header=None,
-        dtype="str",
-        keep_default_na=False,
-    )
-    heading = pd.read_csv(io.BytesIO(content), nrows=1, **options).iloc[0].tolist()
-    twice = [name for i, name in enumerate(heading) if name and name in heading[:i]]
-    if twice:
-        raise ValueError(f"two columns have the name {twice[0]!r}, rename one of them")
-    # only an empty field is missing, so that a last separator is not a value
-    options |= dict(header=0, na_values=[""])
-    frame = pd.read_csv(io.BytesIO(content), **options)
-    texts = _text_columns(schema)
-    for name in frame:
-        frame[name] = _mark_missing(frame[name], texts.get(name, set()))
-    values = parse_texts(frame[[name for name in frame if name not in texts]])
-    return frame.assign(**{str(name): values[name] for name in values})
-
-
+# %% ../../nbs/app/tables.ipynb #caf614c
 def read_table(
     path: Any,  # a CSV or Parquet file, or "-" for the standard input
-    schema: Schema | None = None,  # levels that are text stay text
 ) -> pd.DataFrame:
-    "A whole table in memory."
-    name = _input_name(path)
-    try:
-        content = _read_bytes(path)
-    except (OSError, EOFError) as error:
-        raise ValueError(f"{name} cannot be read ({error}): check the file.") from None
-    _refuse_zip(name, content)
-    parquet = content.startswith(_PARQUET)
-    try:
-        with warnings.catch_warnings():
-            # more values than names: a column would be lost
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            if parquet:
-                frame = pd.read_parquet(io.BytesIO(content))
-            else:
-                frame = _read_csv(content, schema)
-    except UnicodeDecodeError:
-        raise ValueError(
-            f"{name} is not written in UTF-8: convert it first, for example with iconv "
-            "-f latin1 -t utf-8."
-        ) from None
-    except Exception as error:
-        kind = "Parquet" if parquet else "CSV"
-        reason = " ".join(str(error).split())
-        raise ValueError(
-            f"{name} cannot be read as {kind} ({reason}): check the file."
-        ) from None
+    "A whole table in memory, its values guessed from their text."
+    file: TableFile = list_files(open_files(path))[0]
+    if stored_format(file) == "parquet":
+        content = file.content if isinstance(file, Piped) else file.read_bytes()
+        frame = pq.read_table(pa.BufferReader(content)).to_pandas()
+    else:
+        frame = parse_texts(read_texts(file).to_pandas())
     if not len(frame):
-        raise ValueError(f"{name} holds no rows: give a table with at least two.")
+        raise _no_rows(str(file))
     return frame
 
 
-def _refuse_zip(name: str, content: bytes) -> None:
-    "Refuse a spreadsheet."
-    if content.startswith(_ZIP):
-        raise ValueError(
-            f"{name} is a spreadsheet or a zip file: save the table as CSV or Parquet."
-        )
-
-
 # %% ../../nbs/app/tables.ipynb #cf6d715
-def _is_regular_csv(path: Path, packed: bool) -> bool:
-    "Whether a CSV file has no spaces around its names and no values without a name."
-    with (gzip.open if packed else open)(
-        path, "rt", encoding="utf-8-sig", errors="replace", newline=""
-    ) as lines:
-        first = lines.readline(100_000)
-        reader = csv.reader(
-            itertools.chain([first], lines), delimiter=find_delimiter(first)
-        )
-        names, values = next(reader, []), next(reader, [])
-    return len(values) <= len(names) and all(name == name.strip() for name in names)
-
-
-def _needs_memory(path: Any) -> bool:
-    "Whether a table has to be read as a whole."
-    if str(path) == "-":
-        return True
-    if not Path(path).is_file():
-        if not Path(path).is_dir() and not glob.has_magic(str(path)):
-            raise ValueError(f"{path} is not a file: check the name and the folder.")
-        return False
-    with open(path, "rb") as file:
-        start = file.read(4)
-    _refuse_zip(str(path), start)
-    packed, named = start.startswith(_PACKED), file_format(Path(path))
-    if start.startswith(_PARQUET):
-        return named != "parquet"
-    if packed != Path(path).name.lower().endswith(".gz") or named != "csv":
-        return True
-    try:
-        return not _is_regular_csv(Path(path), packed)
-    except (OSError, EOFError, csv.Error):
-        return False  # the sources say what is wrong
-
-
-def keep_columns(
-    frame: pd.DataFrame,
-    schema: Schema,
-) -> tuple[pd.DataFrame, list]:  # the table, and the names that were left out
-    "Only the columns that the schema names; raise if one of them is not there."
-    extra = [name for name in frame.columns if name not in schema.names]
-    kept = frame.drop(columns=extra)
-    open_frame(kept, schema.names, rows=False)
-    return kept, extra
-
-
 def open_table(
     path: Any,  # a file, a folder, a pattern, or "-" for the standard input
     schema: Schema,
-) -> tuple[Any, list]:  # what `fit` and `evaluate` take, and the names left out
+) -> tuple[Files, list]:  # what `fit` and `evaluate` take, and the names left out
     "A table that the library can count."
-    if _needs_memory(path):
-        return keep_columns(read_table(path, schema), schema)
-    files = Files(str(path))
+    files = open_files(path)
     return files, left_out(files, schema)
 
 
@@ -225,9 +105,7 @@ def count_table(
     "The number of rows of a table; raise if it has none."
     rows = count_rows(table, schema)
     if not rows:
-        raise ValueError(
-            f"{_input_name(path)} holds no rows: give a table with at least two."
-        )
+        raise _no_rows("the standard input" if str(path) == "-" else str(path))
     return rows
 
 
@@ -237,16 +115,20 @@ def read_schema(
 ) -> Schema:
     "A schema from its JSON file."
     if path is None:
-        raise ValueError(
-            "--schema is missing, the public facts about the columns: draft it with "
-            "privpgd schema DATA -o schema.json."
+        raise InputError(
+            "--schema is missing, the public facts about the columns",
+            "draft it with privpgd schema DATA -o schema.json",
         )
     if not Path(path).is_file():
-        raise ValueError(f"{path} is not a file: draft a schema with privpgd schema.")
+        raise InputError(f"{path} is not a file", "draft a schema with privpgd schema")
     try:
         return Schema.load(path)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+    except InputError as error:
+        raise error.at(f"{path}: ") from None
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{path} is not written in UTF-8", "convert it first"
+        ) from None
 
 
 # %% ../../nbs/app/tables.ipynb #c84dc18
@@ -315,20 +197,20 @@ def check_output(
 ) -> None:
     "Refuse a place that cannot be written to."
     if Path(path).is_dir():
-        raise ValueError(f"{path} is a folder: give the name of a file.")
+        raise InputError(f"{path} is a folder", "give the name of a file")
     if str(path) == "-" or is_pipe(path):
         return
     folder = Path(path).resolve().parent
     if not folder.is_dir():
-        raise ValueError(
-            f"{folder} does not exist: make it first, or give another output."
+        raise InputError(
+            f"{folder} does not exist", "make it first, or give another output"
         )
     if not os.access(folder, os.W_OK):
-        raise ValueError(f"{folder} cannot be written to: give another output.")
+        raise InputError(f"{folder} cannot be written to", "give another output")
     if table and file_format(Path(path)) is None:
-        raise ValueError(
-            f"{path} is not named like a file that can be written: use .parquet, .csv "
-            "or .csv.gz."
+        raise InputError(
+            f"{path} is not named like a file that can be written",
+            "use .parquet, .csv or .csv.gz",
         )
 
 
@@ -369,14 +251,15 @@ def check_apart(
             continue
         for words, file in taken:
             if same_file(path, file):
-                raise ValueError(
-                    f"{flag} {path} would overwrite {words}: give another name."
+                raise InputError(
+                    f"{flag} {path} would overwrite {words}", "give another name"
                 )
         for words, folder in inputs.items():
             if _is_inside(path, folder):
-                raise ValueError(
+                raise InputError(
                     f"{flag} {path} lies in the folder that is {words}, and would be "
-                    "read with it the next time: give another place."
+                    "read with it the next time",
+                    "give another place",
                 )
         taken.append((flag, path))
 
@@ -387,4 +270,4 @@ def check_folder(
 ) -> None:
     "Refuse a folder that is a file."
     if Path(path).exists() and not Path(path).is_dir():
-        raise ValueError(f"{flag} {path} is a file, not a folder: give another name.")
+        raise InputError(f"{flag} {path} is a file, not a folder", "give another name")

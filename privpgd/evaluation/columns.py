@@ -15,9 +15,9 @@ import pandas as pd
 
 from ..core.checks import InputError, check_seed, whole_number
 from ..table.columns import is_missing
-from ..table.dates import Datetime, to_microseconds
+from ..table.dates import to_microseconds
 from ..table.dtypes import open_frame, to_pandas_series
-from ..table.numbers import Numeric, to_numbers
+from ..table.numbers import to_numbers
 from ..table.schema import Schema
 from .marginals import PairTables, pair_tables, total_variation
 
@@ -470,8 +470,8 @@ def open_paired_columns(
     for name in names:
         kind = None
         if schema is not None:
-            numeric, date = (isinstance(schema[name], t) for t in (Numeric, Datetime))
-            kind = "number" if numeric else "date" if date else "level"
+            axis = schema[name].axis
+            kind = axis.kind if axis.binned else "level"
         left, right = (to_pandas_series(t[name]) for t in tables)
         out.append(pair_column(name, left, right, kind))
     return out

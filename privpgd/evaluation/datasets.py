@@ -386,10 +386,10 @@ def paper_schema(
     columns = []
     limit = bins
     for column in declared.columns:
-        if not isinstance(column, Numeric) or column.size == 2:
+        if column.axis.kind != "number" or column.size == 2:
             columns.append(column)
             continue
-        whole = column.integer
+        whole = column.axis.whole
         low, high = float(frame[column.name].min()), float(frame[column.name].max())
         if whole:
             limit = min(limit, int(high - low + 1))

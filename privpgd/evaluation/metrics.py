@@ -40,14 +40,14 @@ from ..core.checks import InputError, make_options, one_of
 from ..core.memory import memory_limit
 from ..core.protocols import Metric
 from ..private.counting import Tally, counting_bytes, memory_problem
-from ..table.columns import Boolean, Categorical, ClipWarning
+from ..table.columns import ClipWarning
 from ..table.schema import Schema
 from ..table.sources import fold, sample_codes
 from .columns import compare_columns
 
 # %% auto #0
 __all__ = [
-    "HELD",
+    "MAX_VALUES",
     "METRICS",
     "EXTRAS",
     "as_codes",
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 # %% ../../nbs/evaluation/metrics.ipynb #c006
-HELD = 2**25  # values of a table that are held at most: 128 MiB of codes
+MAX_VALUES = 2**25  # values of a table that are held at most: 128 MiB of codes
 
 
 def _held_codes(
@@ -69,7 +69,7 @@ def _held_codes(
     if isinstance(table, np.ndarray):
         codes, n = table, len(table) if table.ndim else 0
     else:
-        codes, n = sample_codes(table, schema, HELD // d, seed)
+        codes, n = sample_codes(table, schema, MAX_VALUES // d, seed)
     if codes.ndim != 2 or codes.shape[1] != d or not len(codes):
         raise InputError(
             f"{name} has shape {codes.shape}",
@@ -106,9 +106,10 @@ def as_codes(
 # %% ../../nbs/evaluation/metrics.ipynb #c052
 def _default_task(schema: Schema, target: str) -> str:
     "Classification for two codes or unordered levels, regression otherwise."
-    column = schema[target]
-    unordered = isinstance(column, (Categorical, Boolean))
-    return "classification" if column.size <= 2 or unordered else "regression"
+    axis = schema[target].axis
+    truth = all(isinstance(level, bool) for level in axis.levels or (0,))
+    unordered = truth or axis.embed is not None  # only categories are embedded
+    return "classification" if axis.size <= 2 or unordered else "regression"
 
 
 def _check_task(schema: Schema, target: str, task: str | None) -> str:
@@ -378,7 +379,7 @@ def _check_request(schema: Schema, test: Any, target: str | None) -> None:
         memory_limit(),
         "use fewer bins, merge levels, or compare fewer columns",
     ):
-        raise ValueError(problem)
+        raise InputError(problem)
 
 
 def _warn_of_samples(sampled: dict[str, tuple[int, int]]) -> None:

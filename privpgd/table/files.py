@@ -4,33 +4,39 @@
 
 # %% auto #0
 __all__ = [
+    "TableFile",
     "FolderValues",
     "MISSING_WORDS",
     "Files",
+    "Piped",
     "is_path",
     "file_format",
     "find_files",
     "list_files",
+    "stored_format",
     "find_delimiter",
+    "CsvHead",
     "arrow_kind",
     "check_heads",
     "left_out",
     "read_parquet",
     "csv_type",
+    "read_texts",
     "read_csv",
     "FileSource",
 ]
 
 # %% ../../nbs/table/files.ipynb #c002
+import contextlib
 import csv
 import glob
-import gzip
+import io
 import itertools
 import os
 import re
 import urllib.parse
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +65,21 @@ _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "
 class Files:
     "Files of which only the columns that the schema knows are read."
 
-    paths: Any  # a path, a glob, a folder, or a list of them
+    paths: Any  # a path, a glob, a folder, a list of them, or Piped
+
+
+@dataclass(frozen=True)
+class Piped:
+    "The bytes of one file, as they came through a pipe."
+
+    name: str  # for messages
+    content: bytes = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+TableFile = Path | Piped  # one file with rows
 
 
 def is_path(x: Any) -> bool:
@@ -145,15 +165,17 @@ def _folder_values(file: Path, root: Path) -> FolderValues:
 
 def find_files(
     source: Any,  # a path, a glob, a folder, a list of them, or Files
-) -> dict[Path, FolderValues]:
+) -> dict[TableFile, FolderValues]:
     "The files of a source, with the values that their folders name."
     paths = source.paths if isinstance(source, Files) else source
-    files: dict[Path, FolderValues] = {}
+    if isinstance(paths, Piped):
+        return {paths: {}}
+    files: dict[TableFile, FolderValues] = {}
     seen: set[tuple[int, int]] = set()  # device and inode: the same for all links
     for path in [paths] if is_path(paths) else paths:
         root, found = _expand_path(os.fspath(path))
         for file in found:
-            if file_format(file) is None:
+            if file_format(file) is None and glob.has_magic(os.fspath(path)):
                 raise SourceError(
                     f"{file} is not named like a file that can be read",
                     "use .parquet, .csv or .csv.gz",
@@ -172,14 +194,64 @@ def find_files(
 
 def list_files(
     source: Any,  # a path, a glob, a folder, or a list of them
-) -> list[Path]:  # files, in order
-    "The files of a source, each of a format that can be read."
+) -> list[TableFile]:  # files, in order
+    "The files of a source."
     return list(find_files(source))
 
 
 # %% ../../nbs/table/files.ipynb #c019n
-def _unreadable(path: Path, error: BaseException) -> SourceError:
+_PACKED, _PARQUET, _ZIP = b"\x1f\x8b", b"PAR1", b"PK\x03\x04"  # first bytes of a file
+
+
+def _first_bytes(file: TableFile) -> bytes:
+    "The first four bytes, as they are stored."
+    if isinstance(file, Piped):
+        return file.content[:4]
+    with open(file, "rb") as stream:
+        return stream.read(4)
+
+
+def _open_bytes(file: TableFile) -> pa.NativeFile:
+    "The content of a file, unpacked if it is gzipped."
+    packed = _first_bytes(file).startswith(_PACKED)
+    content = pa.py_buffer(file.content) if isinstance(file, Piped) else file
+    return pa.input_stream(content, compression="gzip" if packed else None)
+
+
+def _open_text(file: TableFile) -> io.TextIOWrapper:
+    "The lines of a CSV file."
+    stream: Any = _open_bytes(file)
+    return io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+
+
+def _open_parquet(file: TableFile, **options: Any) -> pq.ParquetFile:
+    "A Parquet file."
+    content = pa.BufferReader(file.content) if isinstance(file, Piped) else file
+    return pq.ParquetFile(content, **options)
+
+
+def stored_format(
+    file: TableFile,
+) -> str:  # "parquet" or "csv"
+    "How a file is written, by its first bytes; by its name where they do not tell."
+    start = _first_bytes(file)
+    if start == _ZIP:
+        raise SourceError(
+            f"{file} is a spreadsheet or a zip file", "save the table as CSV or Parquet"
+        )
+    if start.startswith(_PACKED):
+        with contextlib.suppress(OSError), _open_bytes(file) as content:
+            if content.read(4) == _PARQUET:
+                raise SourceError(f"{file} is a packed Parquet file", "unpack it first")
+        return "csv"
+    named = isinstance(file, Path) and file_format(file) == "parquet"
+    return "parquet" if named or start == _PARQUET else "csv"
+
+
+def _unreadable(path: TableFile, error: BaseException) -> SourceError:
     "One sentence on a file that cannot be read."
+    if isinstance(error, SourceError):
+        return error
     if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
         return SourceError(
             f"{path} is not written in UTF-8",
@@ -197,29 +269,46 @@ def find_delimiter(line: str) -> str:
     return max(",;\t|", key=lambda mark: (bare.count(mark), mark == ","))
 
 
-def _is_gzipped(path: Path) -> bool:
-    return path.name.lower().endswith(".gz")
+@dataclass(frozen=True)
+class CsvHead:
+    "What the first two rows of a CSV file tell."
+
+    names: list[str]  # of the columns
+    delimiter: str
+    loose: bool  # spaces after delimiters, or a delimiter at the end of a row
 
 
-def _read_csv_head(path: Path) -> tuple[list[str], str]:
-    "The names of the columns of a CSV file, and its delimiter."
-    open_text = gzip.open if _is_gzipped(path) else open
-    with open_text(path, "rt", encoding="utf-8-sig", newline="") as lines:
-        first = lines.readline(100_000)
-        delimiter = find_delimiter(first)
-        rows = csv.reader(itertools.chain([first], lines), delimiter=delimiter)
-        return next(rows, []), delimiter
+def _first_rows(path: TableFile, **options: Any) -> tuple[list[str], list[str]]:
+    "The names of the columns of a CSV file, and the fields of its first row."
+    with _open_text(path) as lines:
+        rows = csv.reader(lines, **options)
+        return next(rows, []), next(rows, [])
 
 
-def _read_head(path: Path, folders: FolderValues | None = None) -> pa.Table:
+def _read_csv_head(path: TableFile) -> CsvHead:
+    "The names of the columns of a CSV file, and how it is written."
+    with _open_text(path) as lines:
+        delimiter = find_delimiter(lines.readline(100_000))
+    names, values = _first_rows(path, delimiter=delimiter)
+    spaced = any(x.startswith(" ") and x.strip() for x in names + values)
+    if spaced:
+        names, values = _first_rows(path, delimiter=delimiter, skipinitialspace=True)
+    unnamed = names[-1:] == [""]
+    ended = values[-1:] == [""] and (unnamed or len(values) == len(names) + 1)
+    if ended and unnamed:
+        names = names[:-1]
+    return CsvHead(names, delimiter, spaced or ended)
+
+
+def _read_head(path: TableFile, folders: FolderValues | None = None) -> pa.Table:
     "The columns of a file and of its folders as a table without rows."
     text = pa.array([], pa.string())
     try:
-        if file_format(path) == "parquet":
-            with pq.ParquetFile(path) as file:
+        if stored_format(path) == "parquet":
+            with _open_parquet(path) as file:
                 head = file.schema_arrow.remove_metadata().empty_table()
         else:
-            names, _ = _read_csv_head(path)
+            names = _read_csv_head(path).names
             head = pa.Table.from_arrays([text] * len(names), names=names)
     except Exception as error:
         raise _unreadable(path, error) from None
@@ -253,7 +342,9 @@ def arrow_kind(
     return str(kind)
 
 
-def _check_head(head: pa.Table, names: list[str], path: Path, only: bool) -> pa.Table:
+def _check_head(
+    head: pa.Table, names: list[str], path: TableFile, only: bool
+) -> pa.Table:
     "The head of a file that fits the schema, on request without unknown columns."
     for name in head.column_names:
         if name not in names and name.strip() in names:
@@ -272,7 +363,7 @@ def _check_head(head: pa.Table, names: list[str], path: Path, only: bool) -> pa.
 
 
 def check_heads(
-    files: dict[Path, FolderValues],
+    files: dict[TableFile, FolderValues],
     names: list[str],  # columns of the schema
     only: bool = False,  # leave out columns that the schema does not know
 ) -> pa.Table:  # without rows
@@ -281,7 +372,7 @@ def check_heads(
     for path, folders in files.items():
         head = _check_head(_read_head(path, folders), names, path, only)
         first = first or (path, head)
-        if file_format(path) != file_format(first[0]):
+        if stored_format(path) != stored_format(first[0]):
             continue
         for name in names:
             kinds = [arrow_kind(h.schema.field(name).type) for h in (first[1], head)]
@@ -306,7 +397,7 @@ def left_out(
 
 # %% ../../nbs/table/files.ipynb #c023
 def read_parquet(
-    path: Path,
+    path: TableFile,
     schema: Schema,  # public facts of the columns
     size: int,  # least number of rows of a piece
     names: list[str],  # columns to read
@@ -316,7 +407,7 @@ def read_parquet(
     text = [
         name for name, known in levels.items() if known and isinstance(known[0], str)
     ]
-    with pq.ParquetFile(path, read_dictionary=text, pre_buffer=False) as file:
+    with _open_parquet(path, read_dictionary=text, pre_buffer=False) as file:
         batches = file.iter_batches(batch_size=min(size, 2**18), columns=names)
         yield from regroup_batches(batches, size)
 
@@ -324,6 +415,7 @@ def read_parquet(
 # %% ../../nbs/table/files.ipynb #c026
 MISSING_WORDS = {
     "",
+    " ",
     "#N/A",
     "#N/A N/A",
     "#NA",
@@ -361,8 +453,67 @@ def csv_type(column: Column) -> pa.DataType:
     return pa.float64() if exact_in_float else pa.int64()
 
 
+_TIDY_ROWS = 20_000  # of a loose file at a time
+
+
+def _tidy_rows(path: TableFile, head: CsvHead) -> Iterator[bytes]:
+    "A loose CSV file as small tidy ones, each with the names of the columns."
+    width = len(head.names)
+    with _open_text(path) as lines:
+        rows = csv.reader(lines, delimiter=head.delimiter, skipinitialspace=True)
+        next(rows)
+        while some := list(itertools.islice(rows, _TIDY_ROWS)):
+            block = io.StringIO()
+            writer = csv.writer(block, delimiter=head.delimiter)
+            writer.writerow(head.names)
+            for row in some:
+                ended = len(row) == width + 1 and not row[-1]
+                writer.writerow(row[:width] if ended else row)
+            yield block.getvalue().encode()
+
+
+def _csv_batches(
+    path: TableFile, convert: pa_csv.ConvertOptions
+) -> Iterator[pa.RecordBatch]:
+    "Batches of a CSV file, as it is or tidied."
+    head = _read_csv_head(path)
+    parse = pa_csv.ParseOptions(delimiter=head.delimiter, newlines_in_values=True)
+    blocks = pa_csv.ReadOptions(block_size=2**23)
+    contents: Iterator[Any] = iter([path])
+    if head.loose:
+        contents = (Piped(str(path), block) for block in _tidy_rows(path, head))
+    for content in contents:
+        with (
+            _open_bytes(content) as file,
+            pa_csv.open_csv(file, blocks, parse, convert) as reader,
+        ):
+            yield from reader
+
+
+def read_texts(
+    path: TableFile,
+) -> pa.Table:  # text, missing where a field says so
+    "A whole CSV file as text, for a draft; columns without a name are left out."
+    try:
+        names = [name for name in _read_csv_head(path).names if name]
+        if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+            raise SourceError(
+                f"{path}: two columns have the name {twice[0]!r}", "rename one of them"
+            )
+        convert = pa_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            include_columns=names,
+            null_values=sorted(MISSING_WORDS),
+            strings_can_be_null=True,
+        )
+        fields = pa.schema([(name, pa.string()) for name in names])
+        return pa.Table.from_batches(_csv_batches(path, convert), fields)
+    except Exception as error:
+        raise _unreadable(path, error) from None
+
+
 def read_csv(
-    path: Path,
+    path: TableFile,
     schema: Schema,  # public facts of the columns
     size: int,  # least number of rows of a piece
     names: list[str],  # columns to read
@@ -377,19 +528,13 @@ def read_csv(
         true_values=["1", "1.0", "True", "TRUE", "true"],
         false_values=["0", "0.0", "False", "FALSE", "false"],
     )
-    _, delimiter = _read_csv_head(path)
-    parse = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    blocks = pa_csv.ReadOptions(block_size=2**23)
-    compression = "gzip" if _is_gzipped(path) else None
-    with (
-        pa.input_stream(path, compression=compression) as file,
-        pa_csv.open_csv(file, blocks, parse, convert) as reader,
-    ):
-        yield from regroup_batches(reader, size)
+    yield from regroup_batches(_csv_batches(path, convert), size)
 
 
 # %% ../../nbs/table/files.ipynb #c029
-def _explain_file_error(path: Path, error: Exception, schema: Schema) -> InputError:
+def _explain_file_error(
+    path: TableFile, error: Exception, schema: Schema
+) -> InputError:
     "One sentence on a file that failed while it was read."
     conversion = r"column #(\d+).*?conversion error to \w+: invalid value"
     found = re.search(conversion, str(error), re.S)
@@ -402,7 +547,7 @@ def _explain_file_error(path: Path, error: Exception, schema: Schema) -> InputEr
     )
 
 
-def _folder_scalar(path: Path, column: Column, text: str | None) -> pa.Scalar:
+def _folder_scalar(path: TableFile, column: Column, text: str | None) -> pa.Scalar:
     "The value that the name of a folder gives a column."
     try:
         return pa.scalar(text, pa.string()).cast(csv_type(column))
@@ -412,6 +557,9 @@ def _folder_scalar(path: Path, column: Column, text: str | None) -> pa.Scalar:
             f"{column.name}={text}",
             "rename it, or declare another kind",
         ) from None
+
+
+_READ_ERRORS = (OSError, pa.ArrowException, EOFError, csv.Error, UnicodeDecodeError)
 
 
 class FileSource(TableSource):
@@ -426,16 +574,16 @@ class FileSource(TableSource):
             self.where = f"{path}: "
             try:
                 yield from self._pieces_of_file(path, folders, schema)
-            except (OSError, pa.ArrowException, EOFError) as error:
+            except _READ_ERRORS as error:
                 raise _explain_file_error(path, error, schema) from None
 
     def _pieces_of_file(
-        self, path: Path, folders: FolderValues, schema: Schema
+        self, path: TableFile, folders: FolderValues, schema: Schema
     ) -> Iterator[pa.Table]:
         known = {name: text for name, text in folders.items() if name in schema.names}
         constants = {n: _folder_scalar(path, schema[n], t) for n, t in known.items()}
         own = [name for name in schema.names if name not in constants]
-        read = read_parquet if file_format(path) == "parquet" else read_csv
+        read = read_parquet if stored_format(path) == "parquet" else read_csv
         for piece in read(path, schema, piece_rows(len(schema)), own):
             for name, value in constants.items():
                 piece = piece.append_column(name, pa.repeat(value, len(piece)))
@@ -443,6 +591,6 @@ class FileSource(TableSource):
 
     def rows(self) -> int | None:
         files = list_files(self.table)
-        if any(file_format(file) != "parquet" for file in files):
+        if any(stored_format(file) != "parquet" for file in files):
             return None
-        return sum(pq.read_metadata(file).num_rows for file in files)
+        return sum(_open_parquet(file).metadata.num_rows for file in files)
