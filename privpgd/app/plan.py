@@ -44,6 +44,7 @@ from ..private.account import SENSITIVITY, Budget
 from ..private.calibration import calibrate
 from ..private.counting import CELL_LIMIT, memory_problem, normalize_workload
 from ..private.ledger import Ledger
+from ..private.select import check_selector
 from ..table.pieces import piece_rows
 from .advice import Expected, advise, expected
 
@@ -87,23 +88,6 @@ _MOST_PAIRS = {
     "aim": lambda d: 16 * d,
     "mwem": lambda d: d,
 }  # the most pairs that a selector measures, for d columns
-
-
-def _check_selector(select: str) -> None:
-    "Raise unless it is the name of a selector."
-    if select not in _MOST_PAIRS:
-        names = ", ".join(map(repr, _MOST_PAIRS))
-        raise InputError(
-            "is not known",
-            Advice(
-                f"use one of {names}, a number k, a list of cliques or a dict of "
-                "weights",
-                f"use one of {names}, a number k, or marginals such as "
-                "age:income,age:job",
-            ),
-            argument="select",
-            value=select,
-        )
 
 
 def _median_pair(sizes: list) -> int:
@@ -196,7 +180,7 @@ def _planned_lines(
 ) -> tuple:
     "Every marginal with its noise."
     if isinstance(select, str):
-        _check_selector(select)
+        check_selector(select)
         return tuple(_selector_lines(schema, n, select, budget, neighbors))
     rows = planned_marginals(schema, preset, select)
     sigmas = calibrate(budget, [share for _, _, share in rows], neighbors)
@@ -230,7 +214,7 @@ def memory_needed(
     # codes, and a few numbers of eight bytes for one column
     piece = min(piece_rows(d), n or math.inf) * (4 * d + 64)
     if isinstance(select, str):
-        _check_selector(select)
+        check_selector(select)
         counted = _all_cells(sizes)
         measured = sum(sizes) + _MOST_PAIRS[select](d) * _median_pair(sizes)
     else:

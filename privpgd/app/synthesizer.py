@@ -44,7 +44,7 @@ from ..core.checks import Advice, InputError, one_of, whole_number
 from ..methods.privpgd import PRESETS, PrivPGDGenerator
 from ..private.account import Budget
 from ..private.ledger import Ledger
-from ..private.select import SELECTORS, is_selector
+from ..private.select import check_selector, is_selector
 from ..table.schema import Schema
 from ..table.sources import count_rows, kind_of, preview, rows_known
 from ..table.writing import to_kind, write_rows
@@ -75,19 +75,8 @@ def check_arguments(model: Any, schema: Any) -> Budget:
     if model.seed is not None:
         remedy = Advice("leave it at None for a release", "leave it out for a release")
         whole_number("seed", model.seed, 0, remedy)
-    if isinstance(model.select, str) and model.select not in SELECTORS:
-        names = ", ".join(map(repr, SELECTORS))
-        known = f"{names}, a number k for all k-way marginals"
-        raise InputError(
-            "is not known",
-            Advice(
-                f"use None, {known}, a list of cliques, or a dict from clique to "
-                "weight",
-                f"use {known}, or marginals such as age:income,age:job",
-            ),
-            argument="select",
-            value=model.select,
-        )
+    if isinstance(model.select, str):
+        check_selector(model.select)
     return budget
 
 

@@ -74,8 +74,8 @@ class BudgetError(InputError):
 class Budget:
     "What may be spent on one table: exactly one of (epsilon and delta) and rho."
 
-    epsilon: float | None = None  # bound on the log ratio of probabilities
-    # probability mass for which that bound may fail, well below 1/n
+    epsilon: float | None = None  # p becomes at most exp(epsilon) p + delta
+    # additive part of the promise, well below 1/n
     delta: float | None = None
     # zero-concentrated differential privacy, instead of the two
     rho: float | None = None
@@ -398,7 +398,7 @@ class ExponentialEntry(EpsilonEntry):
 class GenericEntry(EpsilonEntry):
     "Anything that is known to be (epsilon, delta)-private."
 
-    delta: float = 0.0  # probability that its epsilon fails
+    delta: float = 0.0  # additive part of its promise
     mechanism: ClassVar[str] = "generic"
 
     def __post_init__(self):

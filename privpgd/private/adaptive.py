@@ -30,6 +30,7 @@ from ..core.checks import Advice, InputError, finite_number, whole_number
 from ..core.records import Measurement
 from ..table.schema import Schema
 from .account import SENSITIVITY, Budget, Entry
+from .calibration import check_share
 from .counting import clique_shape, normalize_workload
 from .ledger import Ledger
 
@@ -116,13 +117,7 @@ class RoundSelector:
         words = "for the usual choice"
         remedy = Advice(f"leave it at None {words}", f"leave it out {words}")
         whole_number("rounds", rounds, least, remedy)
-        if not (isinstance(self.alpha, (int, float)) and 0 < self.alpha < 1):
-            raise InputError(
-                "is not a share between 0 and 1",
-                "0.9 is usual",
-                argument="alpha",
-                value=self.alpha,
-            )
+        check_share("alpha", self.alpha, "0.9 is usual")
 
     def private_workload(
         self,
@@ -184,11 +179,12 @@ class MWEM(RoundSelector):
         assert choice.epsilon is not None and table.sigma is not None
         oracle.check_noise("a round", 1 / rounds, table.sigma)
         oracle.prepare(cliques)
-        measured = facts = oracle.public_measurements()
+        measured: list[Measurement] = []
         for _ in tqdm(range(rounds), desc="mwem", disable=not oracle.verbose):
-            picked = self._choose(oracle, schema, cliques, measured, choice.epsilon)
-            measured = measured + oracle.measure([picked], table.sigma)
-        return measured[len(facts) :]
+            known = oracle.with_public(measured)
+            picked = self._choose(oracle, schema, cliques, known, choice.epsilon)
+            measured += oracle.measure([picked], table.sigma)
+        return measured
 
     def _plan(self, rounds: int, neighbors: str) -> list[Entry]:
         "A choice and a table for each round, at any scale of the noise."
@@ -200,7 +196,7 @@ class MWEM(RoundSelector):
         oracle: PrivateOracle,
         schema: Schema,
         cliques: list,  # the workload
-        measured: list,  # all measurements so far
+        measured: list,  # public tables, and all measurements so far
         epsilon: float,  # what the choice costs
     ) -> tuple[str, ...]:
         "The clique that the data of the generator gets most wrong, privately."
@@ -311,13 +307,18 @@ class _AimRun:
     schema: Schema  # the public facts
     weights: dict  # candidate -> weight
     schedule: BudgetSchedule  # noise of the next round
-    measured: list  # of Measurement, the public facts first
+    measured: list  # of Measurement
     model: dict  # candidate -> table that sums to 1
+
+    @property
+    def known(self) -> list:
+        "Public tables, and all measurements so far."
+        return self.oracle.with_public(self.measured)
 
     def candidates(self) -> list:
         "What the model has room for; the smallest table if it has none."
         limit = self.selector.max_size_mb * self.schedule.used / self.schedule.rho
-        known = [m.clique for m in self.measured]
+        known = [m.clique for m in self.known]
         generator, every = self.selector.generator, list(self.weights)
         if small := within_size(generator, known, every, limit, self.schema):
             return small
@@ -325,7 +326,7 @@ class _AimRun:
 
     def measure_next(self) -> None:
         "Choose one candidate and measure it."
-        total = self.oracle.estimate_total(self.measured)
+        total = self.oracle.estimate_total(self.known)
         small, sigma = self.candidates(), self.schedule.sigma
         largest = max(self.weights[r] for r in small)
         step = largest * L1_SENSITIVITY[self.oracle.neighbors]
@@ -339,14 +340,14 @@ class _AimRun:
     def fit_model(self) -> None:
         "Fit the generator to everything measured, and read off the candidates' tables."
         generator, cliques = self.selector.generator, list(self.weights)
-        self.model = fitted_tables(generator, self.measured, self.schema, cliques)
+        self.model = fitted_tables(generator, self.known, self.schema, cliques)
 
     def learn(self) -> None:
         "Learn from the new measurement; anneal when its table hardly changed."
         picked, old = self.measured[-1], self.model
         self.fit_model()
         difference = np.abs(self.model[picked.clique] - old[picked.clique]).sum()
-        change = self.oracle.estimate_total(self.measured) * difference
+        change = self.oracle.estimate_total(self.known) * difference
         if change <= expected_noise(self.schedule.sigma, picked.counts.size):
             self.schedule.anneal()
 
@@ -374,10 +375,9 @@ class AIM(RoundSelector):
         schedule = BudgetSchedule(rho, self.alpha, rounds, step)
         oracle.check_noise("a round", 1 / rounds, schedule.sigma)
         oracle.prepare(weights)
-        facts = oracle.public_measurements()
         measured = oracle.measure(ones, schedule.sigma) if ones else []
         schedule.used = len(ones) * schedule.table_cost()
-        run = _AimRun(self, oracle, schema, weights, schedule, facts + measured, {})
+        run = _AimRun(self, oracle, schema, weights, schedule, measured, {})
         run.fit_model()
         with tqdm(total=100, desc="aim", unit="%", disable=not oracle.verbose) as bar:
             while not schedule.last:
@@ -386,7 +386,7 @@ class AIM(RoundSelector):
                 if not schedule.last:
                     run.learn()
                 bar.update(round(100 * schedule.used / schedule.rho) - bar.n)
-        return run.measured[len(facts) :]
+        return run.measured
 
     def _candidate_weights(self, schema: Schema, public: Mapping) -> dict:
         "Candidates with their weights, without what is public."

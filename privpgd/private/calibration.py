@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +23,10 @@ from privpgd.private.account import (
     gaussian_sigma,
 )
 
-from ..core.checks import InputError
+from ..core.checks import InputError, finite_number
 
 # %% auto #0
-__all__ = ["least_scale", "calibrate", "allocate"]
+__all__ = ["least_scale", "calibrate", "allocate", "check_share"]
 
 
 # %% ../../nbs/private/calibration.ipynb #ce1974e
@@ -144,3 +145,16 @@ def allocate(
             "marginal"
         )
     return _normalize_weights(np.sqrt(costs))
+
+
+def check_share(
+    name: str,  # of the argument
+    value: Any,
+    remedy: str,  # what to do
+    zero: bool = False,  # whether nothing at all is a share, too
+) -> float:
+    "The value as a float; raise unless it is a share of the budget, below all of it."
+    share = finite_number(name, value, not zero, remedy)
+    if share >= 1:
+        raise InputError("is not below 1", remedy, argument=name, value=value)
+    return share

@@ -29,7 +29,14 @@ from typing import Any
 import numba
 import numpy as np
 
-from ..core.checks import Advice, InputError, check_codes
+from privpgd.core.checks import (
+    Advice,
+    InputError,
+    check_codes,
+    finite_number,
+    whole_number,
+)
+
 from ..core.memory import memory_limit, size_words
 from ..table.pieces import piece_rows
 from ..table.schema import Schema
@@ -43,14 +50,9 @@ def all_kway(
 ) -> list[tuple[str, ...]]:  # cliques in schema order
     "Every set of `k` columns."
     d = len(schema.names)
-    whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool)
-    if not whole or not 1 <= k <= d:
-        raise InputError(
-            "is not a number of columns",
-            f"give a whole number between 1 and {d}, the number of columns",
-            argument="k",
-            value=k,
-        )
+    remedy = f"give a whole number between 1 and {d}, the number of columns"
+    if whole_number("k", k, 1, remedy) > d:
+        raise InputError("is more than the table has", remedy, argument="k", value=k)
     return list(itertools.combinations(schema.names, int(k)))
 
 
@@ -128,20 +130,12 @@ def normalize_workload(
                 f"The workload repeats the clique {clique!r}",
                 "list it once, with a larger weight if it matters more",
             )
-        shares[clique] = _as_weight(clique, weight)
+        remedy = "leave the clique out to give it no budget"
+        shares[clique] = finite_number(
+            f"the weight of {clique!r}", weight, True, remedy
+        )
     whole = math.fsum(shares.values())
     return {clique: weight / whole for clique, weight in shares.items()}
-
-
-def _as_weight(clique, weight) -> float:
-    "One checked weight."
-    number = isinstance(weight, (int, float, np.number))
-    if isinstance(weight, bool) or not number or not 0 < weight < math.inf:
-        raise InputError(
-            f"The weight {weight!r} of the clique {clique!r} is not a positive number",
-            "leave the clique out to give it no budget",
-        )
-    return float(weight)
 
 
 # %% ../../nbs/private/counting.ipynb #c019

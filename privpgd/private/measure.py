@@ -47,7 +47,7 @@ from ..core.checks import Advice, InputError, one_of
 from ..core.records import Measurement
 from ..table.columns import PrivacyWarning
 from ..table.schema import Schema
-from .calibration import allocate
+from .calibration import allocate, check_share
 from .learn import LEARNING_ENTRIES
 from .ledger import Ledger
 from .noise import discrete_gaussian
@@ -190,13 +190,7 @@ def with_oneways(
     by: str = "equal",
 ) -> dict[tuple[str, ...], float]:  # clique -> share; they add up to 1
     "All 1-way marginals on a share of the budget, all k-way ones on the rest."
-    if not (isinstance(share, (int, float)) and 0 <= share < 1):
-        raise InputError(
-            "is not a share of the budget",
-            "give a number from 0 to below 1",
-            argument="share",
-            value=share,
-        )
+    check_share("share", share, "give a number from 0 to below 1", zero=True)
     one_of("by", by, ("equal", "cells"))
     if k == 1:
         raise InputError(

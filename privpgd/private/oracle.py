@@ -194,6 +194,10 @@ class PrivateOracle:
             for clique, table in self.public.items()
         ]
 
+    def with_public(self, measurements: Sequence[Measurement]) -> list[Measurement]:
+        "Public tables, and these measurements after them."
+        return [*self.public_measurements(), *measurements]
+
     def check_noise(self, what: str, share: float, sigma: float) -> None:
         "Refuse noise that would drown everything, before a row is read."
         check_noise({what: share}, [sigma], widest_noise(0 if self.seeded else None))

@@ -32,6 +32,7 @@ from ..core.records import Measurement
 from ..table.schema import Schema
 from .account import Budget, Entry, check_neighbors
 from .adaptive import AIM, MWEM, FirstNoise
+from .calibration import check_share
 from .counting import all_kway, clique_shape
 from .ledger import Ledger
 from .measure import measure
@@ -46,6 +47,7 @@ __all__ = [
     "SpendingOptions",
     "is_selector",
     "is_adaptive",
+    "check_selector",
     "run_selector",
 ]
 
@@ -104,13 +106,13 @@ class MST:
     def __post_init__(self):
         shares = self.shares
         three = isinstance(shares, (tuple, list)) and len(shares) == 3
-        positive = three and all(
-            isinstance(share, (int, float)) and share > 0 for share in shares
-        )
-        if not positive or not math.isclose(sum(shares), 1):
+        remedy = "give those of columns, choices and pairs"
+        for share in shares if three else ():
+            check_share("a share of mst", share, remedy)
+        if not three or not math.isclose(sum(shares), 1):
             raise InputError(
                 "are not three positive shares that add up to 1",
-                "give those of columns, choices and pairs",
+                remedy,
                 argument="shares",
                 value=shares,
             )
@@ -232,25 +234,30 @@ def is_adaptive(
     return selector is not None and bool(getattr(selector, "adaptive", True))
 
 
+def check_selector(
+    select: str,  # the name of a selector
+) -> None:
+    "Raise unless it is the name of a selector."
+    if select not in SELECTORS:
+        known = f"use {', '.join(map(repr, SELECTORS))}, a number k"
+        raise InputError(
+            "is not known",
+            Advice(
+                f"{known}, a list of cliques, or a dict from clique to weight",
+                f"{known}, or marginals such as age:income,age:job",
+            ),
+            argument="select",
+            value=select,
+        )
+
+
 def _make_selector(select: Any, generator: Any, options: Mapping) -> Any:
     "The selector of this name with its options, or the selector that was given."
     if not isinstance(select, str):
         if generator is None or getattr(select, "generator", generator) is not None:
             return select
         return replace(select, generator=generator)
-    if select not in SELECTORS:
-        known = ", ".join(map(repr, SELECTORS))
-        raise InputError(
-            "is not known",
-            Advice(
-                f"use {known}, a number k, a list of cliques, or a dict from clique to "
-                "weight",
-                f"use {', '.join(SELECTORS)}, a number k, or marginals such as "
-                "age:income,age:job",
-            ),
-            argument="select",
-            value=select,
-        )
+    check_selector(select)
     options = dict(options)
     if select == "mst" and (workload := options.pop("workload", 2)) != 2:
         raise InputError(
