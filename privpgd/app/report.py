@@ -44,12 +44,16 @@ from privpgd.app.charts import (
     table,
     text,
 )
+from privpgd.evaluation.columns import (
+    compare_columns,
+    has_units,
+    open_paired_columns,
+)
 
 from .. import __version__
 from ..core.checks import InputError
 from ..core.files import write_text
 from ..core.records import axes_of, estimate_total
-from ..evaluation.columns import compare_columns, open_paired_columns
 from ..evaluation.downstream import compare_downstream
 from ..evaluation.marginals import pair_tables, total_variation
 from ..evaluation.metrics import as_codes, evaluate
@@ -561,13 +565,13 @@ def _units_section(
     model: Any, real: Any, options: dict, most: int = 60
 ) -> str:  # options: test, target, seed
     "What the copy is fit for, in words, numbers and pictures. Not private."
-    if isinstance(real, np.ndarray):
-        return ""
     schema, seed = model.schema_, options["seed"]
-    n = min(count_rows(real, schema), len(model.codes_))
-    synth = sample_rows(model, n, seed)
+    rows = count_rows(real, schema) if has_units(real) else 0
+    if rows < 4:
+        return ""
+    synth = sample_rows(model, min(rows, len(model.codes_)), seed)
     errors = compare_columns(real, synth, schema, seed=seed)
-    if options["target"] is not None:
+    if options["target"] is not None and has_units(options["test"]):
         tables = (real, synth, options["test"], schema, options["target"])
         errors = pd.concat([errors, compare_downstream(*tables, seed=seed)])
     grades = grade_columns(errors)
@@ -578,12 +582,12 @@ def _units_section(
         shown.iloc[:_MOST_ROWS].values.tolist(),
         "Every statistic, in units",
     )
-    rows = _unit_rows(errors, grades[single])
+    lines = _unit_rows(errors, grades[single])
     return section(
         "What the copy is fit for (not private)",
         _verdict_html(verdict(errors)),
         paragraph(_UNIT_WORDS),
-        table([*_UNIT_HEAD, "missing"], rows, "Columns, worst first: real → copy"),
+        table([*_UNIT_HEAD, "missing"], lines, "Columns, worst first: real → copy"),
         _unit_pictures(real, synth, model, errors, most),
         folded("All statistics of columns and pairs", every),
     )

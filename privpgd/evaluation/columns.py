@@ -41,6 +41,7 @@ __all__ = [
     "share_yardstick",
     "quantile_ratios",
     "RowSample",
+    "has_units",
     "open_rows",
     "open_paired_columns",
     "compare_columns",
@@ -438,6 +439,14 @@ def _piece_values(piece: Any, schema: Schema) -> pd.DataFrame:
     return frame
 
 
+def has_units(
+    table: Any,  # a table of any sort, or codes
+) -> bool:
+    "Whether the values of a table can be compared: neither codes nor on a cluster."
+    codes = isinstance(table, np.ndarray)
+    return not codes and not isinstance(open_source(table), ClusterSource)
+
+
 def open_rows(
     table: Any,  # a table of any sort; not codes
     schema: Schema | None = None,  # needed for files and queries
@@ -451,7 +460,7 @@ def open_rows(
         )
     source = open_source(table)
     if isinstance(source, MemorySource):
-        return open_frame(table)
+        return open_frame(source.preview(schema))  # type: ignore[arg-type]
     if isinstance(source, ClusterSource):
         raise InputError(
             f"{name} lies on a cluster, and values are compared in memory",
