@@ -14,7 +14,6 @@ __all__ = [
     "advise",
     "measured_lines",
     "uncovered",
-    "crowded",
     "warnings_of",
 ]
 
@@ -31,6 +30,7 @@ from ..core.records import axes_of, estimate_total
 from ..private.ledger import entry_notes
 from ..private.measure import UNNOISED
 from ..table.draft import names_key
+from .forecast import crowded_bins
 
 
 # %% ../../nbs/app/advice.ipynb #c006
@@ -269,21 +269,6 @@ def uncovered(
     return {note: sorted(columns) for note, columns in notes.items()}
 
 
-def crowded(
-    model: Any,  # a fitted model
-    share: float = 0.5,  # of the rows
-) -> dict[str, int]:  # name -> number of bins
-    "Columns cut into many bins, one of which holds most of the synthetic rows."
-    found = {}
-    for j, axis in enumerate(axes_of(model.schema_)):
-        bins = axis.size - axis.missing
-        if axis.binned and axis.size >= 10:
-            counts = np.bincount(model.codes_[:, j], minlength=axis.size)[:bins]
-            if counts.max() > share * len(model.codes_):
-                found[axis.name] = bins
-    return found
-
-
 def warnings_of(
     model: Any,  # a fitted model
 ) -> list[str]:  # some are `Advice` with a second wording for the command line
@@ -298,11 +283,8 @@ def warnings_of(
         )
     for note, columns in uncovered(model).items():
         out.append(f"The promise does not cover the {note}: {', '.join(columns)}.")
-    for name, bins in crowded(model).items():
-        out.append(
-            f"More than half of the rows of {name} share one of its {bins} bins: lower "
-            "public bounds, or edges as bins, would keep more detail."
-        )
+    for bin in crowded_bins(model.schema_, model.codes_):
+        out.append(bin.sentence("synthetic rows"))
     for name in identifier_columns(model.schema_, n):
         out.append(
             f"If one {name} can stand in several rows, somebody has several rows, and "

@@ -16,12 +16,13 @@ __all__ = [
     "bars",
     "heat_map",
     "curve",
+    "steps",
 ]
 
 # %% ../../nbs/app/charts.ipynb #c9c929a
 import html
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
@@ -124,6 +125,7 @@ h2{font-size:1.25rem;margin:2rem 0 .5rem;border-top:1px solid var(--rule);
  padding-top:1.2rem}
 h3{font-size:1.05rem;margin:1.4rem 0 .4rem}
 p,ul{max-width:46rem} ul{padding-left:1.3rem} li{margin:.3rem 0}
+.grade{font-weight:600;margin:.9rem 0 .2rem} .grade+ul{margin:0}
 .soft,figcaption,caption{color:var(--soft)}
 .stamp{background:var(--stamp);color:var(--stampink);border:2px solid var(--stampink);
  border-radius:.4rem;padding:.7rem 1rem;font-weight:600}
@@ -511,3 +513,74 @@ def curve(
     ends = f"from {_three_digits(y[0])} to {_three_digits(y[-1])}"
     axis = " on a logarithmic axis" if log else ""
     return chart.svg(f"{y_name} against {x_name}: {ends}{axis}", "max-width:32rem")
+
+
+# %% ../../nbs/app/charts.ipynb #c17f4b7
+_MOST_STEPS = 400  # of a distribution function
+
+
+def _thin_steps(shares: Sequence[np.ndarray]) -> np.ndarray:
+    "Places at which distribution functions move; all of them if they are few."
+    k = len(shares[0])
+    if k <= _MOST_STEPS:
+        return np.arange(k)
+    levels = np.linspace(0, 1, _MOST_STEPS // 2)
+    places = [np.searchsorted(share, levels) for share in shares]
+    jumps = [np.argsort(-np.diff(share))[:20] for share in shares]
+    found = np.concatenate([[0, k - 1], *places, *jumps, *(jump + 1 for jump in jumps)])
+    return np.unique(np.clip(found, 0, k - 1))
+
+
+def _write_ticks(chart: Chart, words: Callable[[float], str], width: float) -> None:
+    "Labels below the axis, those that do not overlap; the ends come first."
+    axes = chart.axes
+    low, high = axes.get_xlim()
+    inside = [x for x in axes.xaxis.get_majorticklocs() if low < x < high]
+    taken: list[tuple[float, float]] = []
+    for x in [low, high, *inside]:
+        label = words(float(x))
+        at = axes.transAxes.inverted().transform(axes.transData.transform((x, 0)))[0]
+        half = 3.1 * len(label)
+        centre = min(max(at * width, half), width - half)
+        span = (centre - half - 4, centre + half + 4)
+        if all(span[1] < a or span[0] > b for a, b in taken):
+            taken.append(span)
+            chart.write(centre, 4, label)
+
+
+def steps(
+    name: str,  # of the column
+    grid: np.ndarray,  # (k,) values, increasing; dates in days since 1970
+    synth: np.ndarray,  # (k,) share of the copy up to each value
+    real: np.ndarray,  # (k,) the same of the real table
+    scale: dict[str, Any],  # what matplotlib's set_xscale takes
+    words: Callable[[float], str],  # a value as text
+) -> str:
+    "Two distribution functions: a broad line for the copy, a thin one for the real."
+    chart = Chart(260, 118, top=8, bottom=20, left=2, right=2)
+    at = _thin_steps([synth, real])
+    low, high = float(grid[0]), float(grid[-1])
+    axes = chart.axes
+    axes.set_xscale(**scale)
+    axes.set_xlim(low, high if high > low else low + 1)
+    axes.set_ylim(0, 1)
+    x = np.r_[grid[at], max(high, low + 1e-9)]
+    looks = (
+        ("copy", synth, dict(color=RUST, lw=3.2)),
+        ("real", real, dict(color=COLOURS["light"]["ink"], lw=1.2)),
+    )
+    for kind, share, look in looks:
+        y = np.r_[share[at], share[-1]]
+        (line,) = axes.plot(
+            np.r_[x[0], x], np.r_[0, y], drawstyle="steps-post", clip_on=False, **look
+        )
+        chart.name(line, kind=kind)
+    rule = dict(color=COLOURS["light"]["rule"], lw=1, clip_on=False, zorder=0)
+    axes.plot([0, 1], [0, 0], transform=axes.transAxes, **rule)
+    _write_ticks(chart, words, 256)
+    gap = float(np.abs(synth - real).max())
+    axis = " on a logarithmic axis" if scale["value"] != "linear" else ""
+    return chart.svg(
+        f"Distribution of {name}{axis}, from {words(low)} to {words(high)}; the copy and "
+        f"the real table are at most {gap:.1%} of the rows apart"
+    )

@@ -228,6 +228,12 @@ def _add_plan(commands: Any) -> None:
         metavar="N",
         help="number of rows, instead of a file",
     )
+    plan.add_argument(
+        "--public",
+        metavar="FILE",
+        help="a table that is public, such as last year's or a released sample: shows "
+        "what the bins hide",
+    )
     _add_shared(plan, *_BUDGET, *_METHOD)
 
 

@@ -25,6 +25,7 @@ __all__ = [
 import argparse
 import dataclasses
 import json
+import math
 import re
 import textwrap
 from pathlib import Path
@@ -109,6 +110,7 @@ def make_plan(
         n_particles=args.particles,
         epochs=args.epochs,
         neighbors=args.neighbors,
+        public=_open_optional(getattr(args, "public", None), schema),
     )
     return dataclasses.replace(
         made,
@@ -411,12 +413,36 @@ def errors_text(
     )
 
 
+def _with_texts(errors: Any) -> Any:
+    "Errors in their units, with texts beside the numbers."
+    from privpgd.evaluation.units import show_units
+
+    shown = show_units(errors)
+    texts = {f"{field}_text": shown[field] for field in ("real", "synth", "value")}
+    return errors.assign(**texts)
+
+
+def _json_records(frame: Any) -> list[dict]:
+    "The rows of a table for JSON, which knows neither NaN nor infinity."
+    return [
+        {
+            name: None
+            if isinstance(value, float) and not math.isfinite(value)
+            else value
+            for name, value in row.items()
+        }
+        for row in frame.to_dict("records")
+    ]
+
+
 def evaluate_command(args: argparse.Namespace, console: Console) -> None:
     "Print the errors of a synthetic file against the real one."
     schema = read_schema(args.schema)
     _check_task(args)
     console.step("reading and comparing")
+    from privpgd.evaluation.lines import raw_text
     from privpgd.evaluation.metrics import evaluate
+    from privpgd.evaluation.verdict import grade_columns, verdict
 
     errors = evaluate(
         open_table(args.real, schema)[0],
@@ -425,10 +451,18 @@ def evaluate_command(args: argparse.Namespace, console: Console) -> None:
         test=_open_optional(args.test, schema),
         target=args.target,
         seed=args.seed or 0,
+        raw=True,
     )
+    on_codes = errors[errors["kind"].isna()]
     console.say(
-        f"{errors_text(errors)}\n\nsmaller is better; computed from the real table, so "
-        "not private"
+        f"{raw_text(errors)}\n\nErrors on codes, as the paper has them (smaller is "
+        f"better):\n{errors_text(on_codes, 100)}\n\n"
+        "Computed from the real table, so not private."
     )
-    values = dict(zip(errors["metric"], map(float, errors["value"])))
-    console.result(errors=values, private=False)
+    console.result(
+        errors=dict(zip(on_codes["metric"], map(float, on_codes["value"]))),
+        verdict=verdict(errors).splitlines(),
+        grades=_json_records(grade_columns(errors)),
+        raw=_json_records(_with_texts(errors[errors["kind"].notna()])),
+        private=False,
+    )

@@ -5,6 +5,7 @@
 # %% auto #0
 __all__ = [
     "BASELINES",
+    "check_schema",
     "default_workload",
     "private_part",
     "uses_guide",
@@ -13,7 +14,6 @@ __all__ = [
     "Outcome",
     "open_account",
     "run_pipeline",
-    "check_schema",
     "synthesize",
     "method",
 ]
@@ -55,6 +55,15 @@ from ..table.sources import preview
 
 
 # %% ../../nbs/app/pipeline.ipynb #ce354d2
+def check_schema(schema: Any) -> None:
+    "Raise one sentence unless this is a schema."
+    if not isinstance(schema, Schema):
+        raise InputError(
+            f"schema is {schema!r}, not a Schema",
+            "write one, or draft it with Schema.infer",
+        )
+
+
 def default_workload(
     schema: Schema,
     preset: str = "default",
@@ -134,6 +143,7 @@ def select_and_measure(
     **options,
 ) -> Selection:
     "Choose marginals and measure them, all charged to one ledger."
+    check_schema(schema)
     if generator is not None:
         check_generator(generator, schema)
     if generator is None or not uses_guide(select):
@@ -346,15 +356,6 @@ def run_pipeline(
 
 # %% ../../nbs/app/pipeline.ipynb #c1f6467
 _PIPELINE = 577215  # domain of the seeds of `synthesize`
-
-
-def check_schema(schema: Any) -> None:
-    "Raise one sentence unless this is a schema."
-    if not isinstance(schema, Schema):
-        raise InputError(
-            f"schema is {schema!r}, not a Schema",
-            "write one, or draft it with Schema.infer",
-        )
 
 
 def synthesize(

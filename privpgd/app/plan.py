@@ -31,6 +31,14 @@ from typing import Any
 
 import numpy as np
 
+from privpgd.app.forecast import (
+    FORECAST_HEAD,
+    bin_advice,
+    expected_correlation,
+    forecast_columns,
+    forecast_rows,
+    forecast_words,
+)
 from privpgd.core.checks import (
     Advice,
     InputError,
@@ -355,6 +363,7 @@ class Plan:
     # sentences; an `Advice` has a second wording for the command line
     advice: tuple
     problem: str | None  # why it cannot be carried out; the same
+    forecasts: tuple = ()  # a `ColumnForecast` for each column; empty without n
 
     @property
     def cells(self) -> int:
@@ -467,6 +476,30 @@ def _plan_heading(plan: Plan) -> tuple[str, str]:  # of what, and at what cost
     return head, cost + " (beyond the libraries, after loading)"
 
 
+def _forecast_meaning(plan: Plan) -> str:
+    "How to read the expected errors, and those of correlations."
+    words = forecast_words(plan.forecasts)
+    pairs = [x for x in plan.marginals if len(x.columns) == 2 or x.times > 1]
+    if not pairs or not plan.n:
+        return words
+    errors = _value_range(
+        (expected_correlation(x.sigma, x.cells, plan.n) for x in pairs), "{:.2g}"
+    )
+    return f"{words}; of a correlation: {errors}, for columns that are spread evenly"
+
+
+def _forecast_lines(forecasts: tuple) -> list[str]:
+    "Expected errors of the columns in their units, as a table."
+    rows = [FORECAST_HEAD, *forecast_rows(forecasts)]
+    widths = [min(max(map(len, column)), 24) for column in zip(*rows)]
+    lines = []
+    for first, *rest in rows:
+        name = first if len(first) <= 24 else first[:23] + "…"
+        cells = [x.rjust(w) for x, w in zip(rest, widths[1:])]
+        lines.append("  " + "  ".join([name.ljust(widths[0]), *cells]))
+    return lines
+
+
 def plan_text(
     plan: Plan,
     width: int = 80,  # letters in a line
@@ -487,6 +520,9 @@ def plan_text(
     for first, *rest in rows:
         cells = [x.rjust(w) for x, w in zip(rest, widths[1:])]
         lines.append("  " + "  ".join([first.ljust(widths[0]), *cells]))
+    if plan.forecasts:
+        lines += _forecast_lines(plan.forecasts)
+        lines.append(fill(_forecast_meaning(plan), "  "))
     lines.append(fill(cost, "  "))
     lines += [fill(sentence, "  - ") for sentence in plan.advice]
     if plan.problem:
@@ -507,6 +543,13 @@ def plan_html(plan: Plan) -> str:
     words = "; ".join(_plan_heading(plan))
     words = html.escape(words.replace("epsilon", "ε").replace("delta", "δ"))
     table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+    if plan.forecasts:
+        units = "".join(
+            f"<tr>{cells('td', r)}</tr>" for r in forecast_rows(plan.forecasts)
+        )
+        head = f"<tr>{cells('th', FORECAST_HEAD)}</tr>"
+        table += f"<table><thead>{head}</thead><tbody>{units}</tbody></table>"
+        table += f"<p>{html.escape(_forecast_meaning(plan))}</p>"
     return f"<div><p>{words}</p>{table}<ul>{notes}</ul></div>"
 
 
@@ -523,6 +566,8 @@ class PlanOptions:
     epochs: int | None = None  # of descent; None for the preset's
     neighbors: str = "replace"  # "replace" or "add-remove"
     memory: int | None = None  # bytes that may be used; None for this machine's
+    # a table that is public, such as last year's: shows what the bins hide
+    public: Any = None
 
 
 def _check_rows(n: Any) -> int | None:
@@ -540,10 +585,11 @@ def plan(
     epsilon: float,  # the privacy promise
     delta: float,  # its additive part
     options: PlanOptions | None = None,  # how the release is made
-    # fields of `PlanOptions`: preset, select, n_particles, epochs, neighbors, memory
+    # fields of `PlanOptions`: preset, select, n_particles, epochs, neighbors, memory,
+    # public
     **fields: Any,
 ) -> Plan:
-    "Work out a release from public facts; nothing is read and nothing is spent."
+    "Work out a release from public facts; nothing private is read, nothing is spent."
     o = make_options(PlanOptions, options, fields)
     budget = Budget(epsilon=epsilon, delta=delta)
     epsilon, delta = float(epsilon), float(delta)
@@ -559,6 +605,7 @@ def plan(
         del seconds["count"]
     limit = memory_limit() if o.memory is None else o.memory
     refusal = _refusal(schema, o.preset, o.select, limit, **needs)
+    hidden = bin_advice(schema, o.public)
     return Plan(
         n,
         len(sizes),
@@ -569,6 +616,7 @@ def plan(
         lines,
         needed,
         seconds,
-        advise(schema, lines, n, epsilon, delta) if n else (),
+        (*advise(schema, lines, n, epsilon, delta), *hidden) if n else (),
         Advice(str(refusal), refusal.render(shell=True)) if refusal else None,
+        forecast_columns(schema, lines, n, o.public),
     )

@@ -49,6 +49,7 @@ from ..table.schema import Schema
 from ..table.sources import count_rows, kind_of, preview, rows_known
 from ..table.writing import to_kind, write_rows
 from ..transport.embedding import Embedding
+from .forecast import crowded_bins
 from .plan import check_memory, plan
 from .storage import load_model, save_model
 
@@ -126,6 +127,7 @@ class _PlanWriteReport:
         self,
         frame_or_n: Any,  # the private table, or its number of rows
         schema: Schema | None = None,  # None: that of the last fit
+        public: Any = None,  # a table that is public: shows what the bins hide
     ) -> Any:  # a Plan
         "What `fit` would measure, and how well, from public facts; nothing is spent."
         schema = getattr(self, "schema_", None) if schema is None else schema
@@ -147,6 +149,7 @@ class _PlanWriteReport:
             n,
             self.epsilon,
             self.delta,
+            public=public,
             preset=self.preset,
             select=self.select,
             n_particles=self.n_particles,
@@ -280,7 +283,7 @@ def _show_plan(model: Any, frame: Any, schema: Schema, workload: Any) -> None:
         epochs=model.epochs,
         neighbors=model.neighbors,
     )
-    print(replace(made, advice=()), file=sys.stderr)
+    print(replace(made, advice=(), forecasts=()), file=sys.stderr)
 
 
 # %% ../../nbs/app/synthesizer.ipynb #c5aacfe
@@ -295,6 +298,15 @@ def _warn_lost_requirements(model: Any) -> None:
             UserWarning,
             stacklevel=5,
         )
+
+
+_HIDDEN = 0.8  # share of the rows in one bin that deserves a warning
+
+
+def _warn_hidden(model: Any) -> None:
+    "A warning for each bin that holds, by the noisy counts, most of its column."
+    for bin in crowded_bins(model.schema_, model.codes_, _HIDDEN):
+        warnings.warn(bin.sentence("synthetic rows"), UserWarning, stacklevel=4)
 
 
 def _saved_settings(model: Any) -> dict:
@@ -383,6 +395,7 @@ def fit_model(
     model.placed_ = made.placed
     model.settings_ = _saved_settings(model)
     model.requirements_ = _requirement_names(model)
+    _warn_hidden(model)
     return model
 
 

@@ -200,7 +200,7 @@ def check_output(
         raise InputError(f"{path} is a folder", "give the name of a file")
     if str(path) == "-" or is_pipe(path):
         return
-    folder = Path(path).resolve().parent
+    folder = Path(path).parent
     if not folder.is_dir():
         raise InputError(
             f"{folder} does not exist", "make it first, or give another output"

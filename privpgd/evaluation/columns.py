@@ -6,25 +6,32 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 
 from ..core.checks import InputError, check_seed, whole_number
+from ..table.clusters import ClusterSource
 from ..table.columns import is_missing
 from ..table.dates import to_microseconds
-from ..table.dtypes import open_frame, to_pandas_series
+from ..table.dtypes import empty_table, open_frame, to_pandas_series
 from ..table.numbers import to_numbers
+from ..table.pieces import MemorySource
 from ..table.schema import Schema
+from ..table.sources import open_source, preview
+from ..table.values import binned_values
 from .marginals import PairTables, pair_tables, total_variation
 
 # %% auto #0
 __all__ = [
     "QUANTILES",
     "FREQUENT",
+    "MAX_RAW_VALUES",
     "PairedColumn",
     "pair_column",
     "find_spikes",
@@ -33,6 +40,9 @@ __all__ = [
     "split_sizes",
     "share_yardstick",
     "quantile_ratios",
+    "RowSample",
+    "has_units",
+    "open_rows",
     "open_paired_columns",
     "compare_columns",
 ]
@@ -279,8 +289,7 @@ def _summarise(
         if columns[at[0]].ordered and columns[at[1]].ordered:
             numbers["pearson", label] = pearson[at]
             numbers["spearman", label] = spearman[at]
-        else:
-            numbers["cramers_v", label] = cramers_v(table, n)
+        numbers["cramers_v", label] = cramers_v(table, n)
     return _Summary(counts, tables, numbers)
 
 
@@ -382,6 +391,98 @@ def _compare_distinct(real: np.ndarray, synth: np.ndarray) -> tuple[float, float
     return error, _ratio(error, float(_MEAN_NORMAL * np.sqrt(2 * singles)))
 
 
+# %% ../../nbs/evaluation/columns.ipynb #c6fc33c
+MAX_RAW_VALUES = 2**23  # of a table, in memory
+
+
+class RowSample:
+    "Frames of rows: all of them, or those with the smallest random numbers."
+
+    def __init__(
+        self,
+        most: int,  # rows to keep
+        seed: Any = 0,
+    ):
+        self.most = most
+        self.rng = np.random.default_rng(seed)
+        self.rows = 0  # rows seen
+        self.kept: list[tuple[np.ndarray, pd.DataFrame]] = []  # numbers, rows
+
+    def add(self, frame: pd.DataFrame) -> None:
+        "Take the rows of a frame."
+        self.rows += len(frame)
+        self.kept.append((self.rng.random(len(frame)), frame))
+        if sum(len(numbers) for numbers, _ in self.kept) > 2 * self.most:
+            self.kept = [self._smallest()]
+
+    def _smallest(self) -> tuple[np.ndarray, pd.DataFrame]:
+        numbers = np.concatenate([numbers for numbers, _ in self.kept])
+        frame = pd.concat([rows for _, rows in self.kept], ignore_index=True)
+        if len(frame) <= self.most:
+            return numbers, frame
+        at = np.sort(np.argpartition(numbers, self.most)[: self.most])
+        return numbers[at], frame.iloc[at].reset_index(drop=True)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        "The rows that were kept."
+        return self._smallest()[1]
+
+
+def _piece_values(piece: Any, schema: Schema) -> pd.DataFrame:
+    "A piece with its numbers and dates as such, however its file stores them."
+    frame = nw.from_native(piece, eager_only=True).to_pandas()
+    for axis in schema.axes:
+        if axis.binned:
+            values = binned_values(frame[axis.name], schema[axis.name])
+            frame[axis.name] = values
+    return frame
+
+
+def has_units(
+    table: Any,  # a table of any sort, or codes
+) -> bool:
+    "Whether the values of a table can be compared: neither codes nor on a cluster."
+    codes = isinstance(table, np.ndarray)
+    return not codes and not isinstance(open_source(table), ClusterSource)
+
+
+def open_rows(
+    table: Any,  # a table of any sort; not codes
+    schema: Schema | None = None,  # needed for files and queries
+    name: str = "table",  # how error messages call it
+    seed: Any = 0,  # of the sample of a table that is too large
+) -> Any:  # a frame, as narwhals sees it
+    "The rows of a table, in memory."
+    if isinstance(table, np.ndarray):
+        raise InputError(
+            f"{name} holds codes, which have no units", "give the table itself"
+        )
+    source = open_source(table)
+    if isinstance(source, MemorySource):
+        return open_frame(source.preview(schema))  # type: ignore[arg-type]
+    if isinstance(source, ClusterSource):
+        raise InputError(
+            f"{name} lies on a cluster, and values are compared in memory",
+            "give a sample of its rows",
+        )
+    if schema is None:
+        raise InputError(f"{name} is read by a schema", "give the schema, too")
+    preview(table, schema)
+    sample = RowSample(max(MAX_RAW_VALUES // len(schema.names), 4), seed)
+    for piece in source.read(schema):
+        sample.add(_piece_values(piece, schema))
+    if sample.rows > sample.most:
+        warnings.warn(
+            f"{name} has {sample.rows:,} rows: {sample.most:,} of them, drawn "
+            "uniformly, are compared in the units of the columns.",
+            stacklevel=3,
+        )
+    if not sample.rows:
+        raise empty_table()
+    return open_frame(sample.frame)
+
+
 # %% ../../nbs/evaluation/columns.ipynb #c56374c
 _FIELDS = ("metric", "column", "real", "synth", "value", "ratio")
 
@@ -438,13 +539,14 @@ def _column_rows(
 
 # %% ../../nbs/evaluation/columns.ipynb #cfddaf8
 def open_paired_columns(
-    real: Any,  # the real table: pandas, polars or pyarrow
+    real: Any,  # the real table, of any sort; not codes
     synth: Any,  # the synthetic table: the same
-    schema: Schema | None = None,  # says what is a number, a date or a level
+    # says what is a number, a date or a level; needed for files and queries
+    schema: Schema | None = None,
     columns: Sequence[str] | None = None,  # some of the columns; all common ones
 ) -> list[PairedColumn]:
     "The columns of two tables, each on its common grid."
-    tables = [open_frame(table) for table in (real, synth)]
+    tables = [open_rows(real, schema, "real"), open_rows(synth, schema, "synth")]
     if len(tables[0]) < 4:
         raise InputError(
             f"The real table has {len(tables[0])} rows",
@@ -478,15 +580,16 @@ def open_paired_columns(
 
 
 def compare_columns(
-    real: Any,  # the real table: pandas, polars or pyarrow
+    real: Any,  # the real table, of any sort; not codes
     synth: Any,  # the synthetic table: the same
-    schema: Schema | None = None,  # says what is a number, a date or a level
+    # says what is a number, a date or a level; needed for files and queries
+    schema: Schema | None = None,
     columns: Sequence[str] | None = None,  # some of the columns; all common ones
     pairs: bool = True,  # also pairs of columns
     splits: int = 60,  # of the real rows, for the yardstick
     seed: Any = 0,  # of the splits
-    # columns metric, column, real, synth, value, ratio; the first row has the numbers
-    # of rows
+    # columns metric, column, real, synth, value, ratio, kind ("number", "date",
+    # "level" or "pair"); the first row has the numbers of rows
 ) -> pd.DataFrame:
     "Errors of columns and pairs in their own units. Not private."
     check_seed(seed)
@@ -519,4 +622,6 @@ def compare_columns(
         found[column.name] += _column_rows(column, counts, errors, ratios)
     rows = [("rows", "", n, m, abs(n - m), np.nan), *itertools.chain(*found.values())]
     frame = pd.DataFrame(rows, columns=list(_FIELDS))
+    kinds = {"": ""} | {c.name: c.kind for c in paired}
+    frame["kind"] = [kinds.get(name, "pair") for name in frame.column]
     return frame.astype(dict.fromkeys(_FIELDS[2:], float))

@@ -44,6 +44,7 @@ from ..table.columns import ClipWarning
 from ..table.schema import Schema
 from ..table.sources import fold, sample_codes
 from .columns import compare_columns
+from .downstream import compare_downstream
 
 # %% auto #0
 __all__ = [
@@ -354,7 +355,9 @@ class EvaluateOptions:
     max_rows: int | None = None  # train the downstream model on at most so many rows
     queries: int = 200  # the paper's J
     extras: bool = False  # also those in `EXTRAS`
-    raw: bool = False  # also those of `compare_columns`, in the units of the columns
+    # also those of `compare_columns` and, with a target, of `compare_downstream`: in
+    # the units of the columns
+    raw: bool = False
     # functions of (real, synth, schema) that return named numbers
     metrics: Sequence[Metric] = ()
 
@@ -408,14 +411,19 @@ def evaluate(
     options: EvaluateOptions | None = None,  # what is computed beyond the defaults
     # fields of `EvaluateOptions`: task, max_rows, queries, extras, raw, metrics
     **fields: Any,
-    # columns metric, value (with raw also column, real, synth, ratio);
+    # columns metric, value (with raw also column, real, synth, ratio, kind);
     # attrs["sampled"]: table -> (rows held, rows), for those that are too large to be
     # held
 ) -> pd.DataFrame:
     "The paper's errors of a synthetic table, one row each."
     chosen = make_options(EvaluateOptions, options, fields)
     _check_request(schema, test, target)
-    raw = compare_columns(real, synth, schema, seed=seed) if chosen.raw else None
+    raw = [compare_columns(real, synth, schema, seed=seed)] if chosen.raw else []
+    if chosen.raw and target is not None:
+        task = _check_task(schema, target, chosen.task)
+        raw.append(
+            compare_downstream(real, synth, test, schema, target, task, seed=seed)
+        )
     held = {
         name: _HeldTable(table, *_held_codes(table, schema, name, seed))
         for name, table in (("real", real), ("synth", synth), ("test", test))
@@ -439,8 +447,8 @@ def evaluate(
     for metric in chosen.metrics:
         errors |= metric(real, synth, schema)
     out = pd.DataFrame({"metric": list(errors), "value": list(errors.values())})
-    if raw is not None:
-        out = pd.concat([out, raw], ignore_index=True)
+    if raw:
+        out = pd.concat([out, *raw], ignore_index=True)
     sampled = {n: (len(t.codes), t.rows) for n, t in held.items() if not t.whole}
     if sampled:
         out.attrs["sampled"] = sampled
