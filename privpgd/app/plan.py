@@ -130,7 +130,8 @@ def _aim_noise(
 
 def _planned_entries(select: str, d: int, neighbors: str) -> list:
     "What MST or MWEM will spend, in the order of their ledgers."
-    from privpgd.private.oracle import L1_SENSITIVITY, planned_choice, planned_table
+    from privpgd.private.account import L1_SENSITIVITY
+    from privpgd.private.oracle import planned_choice, planned_table
 
     step = L1_SENSITIVITY[neighbors]
     usual = _selector_defaults(select)

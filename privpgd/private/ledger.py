@@ -15,7 +15,6 @@ from privpgd.private.account import (
     Budget,
     BudgetError,
     Entry,
-    check_neighbors,
     composed_delta,
     composed_epsilon,
     composed_rho,
@@ -26,6 +25,7 @@ from privpgd.private.account import (
 
 from ..core.checks import Advice, InputError
 from ..core.figures import BLUE, canvas
+from .persons import Unit, as_unit, group_entry
 
 # %% auto #0
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "guess_rate",
     "Ledger",
     "check_budget",
+    "check_unit",
     "round_up",
     "delta_share_words",
     "entry_notes",
@@ -154,10 +155,13 @@ class Ledger:
         # widths may be chosen after looking: the account is a zCDP filter, as it always
         # is for a budget in rho
         adaptive: bool = False,
+        # column that names a person, if the promise is about persons and not about rows
+        person: str | None = None,
     ):
         check_budget(budget)
         self._budget = budget
-        self._neighbors = check_neighbors(neighbors)
+        unit = Unit(neighbors, person)
+        self._neighbors, self._person = unit.neighbors, unit.person
         self._seeded = bool(seeded)
         self._adaptive = bool(adaptive or budget.rho)
         self._entries: tuple[Entry, ...] = ()
@@ -172,6 +176,11 @@ class Ledger:
     def neighbors(self) -> str:
         '"replace" or "add-remove".'
         return self._neighbors
+
+    @property
+    def person(self) -> str | None:
+        "The column that names a person; None: the promise is about one row."
+        return self._person
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -228,14 +237,20 @@ class Ledger:
         "Epsilon of everything spent, at any delta."
         return _total_epsilon(self._entries, delta, self._adaptive)
 
+    def group_epsilon(self, size: int, delta: float | None = None) -> float:
+        "Epsilon for so many rows, or persons, that differ at once."
+        delta = self.delta if delta is None else delta
+        together = [group_entry(entry, size) for entry in self._entries]
+        return _total_epsilon(together, delta, self._adaptive)
+
     def affordable(
-        self, entries: Entry | Iterable[Entry], neighbors: str | None = None
+        self, entries: Entry | Iterable[Entry], neighbors: str | Unit | None = None
     ) -> tuple[Entry, ...]:
         "All entries with the new ones; BudgetError if the budget does not allow them."
         return _affordable_entries(self, entries, neighbors)
 
     def spend(
-        self, entries: Entry | Iterable[Entry], neighbors: str | None = None
+        self, entries: Entry | Iterable[Entry], neighbors: str | Unit | None = None
     ) -> None:
         "Write the entries if they fit in what is left; otherwise raise BudgetError."
         self._entries = self.affordable(entries, neighbors)
@@ -281,8 +296,33 @@ def _total_epsilon(entries: Iterable[Entry], delta: float, adaptive: bool) -> fl
     return zcdp_epsilon(rho, left) if left > 0 else math.inf
 
 
+def check_unit(
+    ledger: Ledger,  # an account
+    neighbors: str | Unit,  # "replace" or "add-remove", or a unit
+) -> None:
+    "Raise unless the ledger's promise is about this unit."
+    unit = as_unit(neighbors)
+    if unit.neighbors != ledger.neighbors:
+        raise InputError(
+            f'The ledger counts "{ledger.neighbors}" neighbours and the request '
+            f'"{unit.neighbors}"',
+            "use one kind throughout",
+        )
+    if unit.person != ledger.person:
+        about = "one row" if ledger.person is None else f"a person ({ledger.person})"
+        asked = "one row" if unit.person is None else f"a person ({unit.person})"
+        raise InputError(
+            f"The promise of the ledger is about {about}, and that of the request about "
+            f"{asked}",
+            Advice(
+                "use one unit throughout: Ledger(budget, person=…) and person=…",
+                "use one unit throughout",
+            ),
+        )
+
+
 def _check_entries(
-    ledger: Ledger, new: tuple[Entry, ...], neighbors: str | None
+    ledger: Ledger, new: tuple[Entry, ...], neighbors: str | Unit | None
 ) -> None:
     "Raise unless these are entries, for the neighbours of the ledger."
     if not all(isinstance(e, Entry) for e in new):
@@ -290,16 +330,12 @@ def _check_entries(
             "A ledger takes entries",
             "spend(GaussianEntry(...)) or spend([GaussianEntry(...), ...])",
         )
-    if neighbors is not None and check_neighbors(neighbors) != ledger.neighbors:
-        raise InputError(
-            f'The ledger counts "{ledger.neighbors}" neighbours and the request '
-            f'"{neighbors}"',
-            "use one kind throughout",
-        )
+    if neighbors is not None:
+        check_unit(ledger, neighbors)
 
 
 def _affordable_entries(
-    ledger: Ledger, entries: Entry | Iterable[Entry], neighbors: str | None
+    ledger: Ledger, entries: Entry | Iterable[Entry], neighbors: str | Unit | None
 ) -> tuple[Entry, ...]:
     "The ledger's entries with the new ones, if the budget allows them."
     new = (entries,) if isinstance(entries, Entry) else tuple(entries)
@@ -359,6 +395,10 @@ _DIFFERENCE_WORDS = {
     "replace": "one record is replaced by any other",
     "add-remove": "one record is added or removed",
 }
+_PERSON_WORDS = {
+    "replace": "all rows of one person are replaced by those of any other person",
+    "add-remove": "one person is added or removed, with all rows",
+}
 _GUESS_WORDS = {
     "replace": "has to choose between two values of this one",
     "add-remove": "has to say whether this one is in the table at all",
@@ -387,13 +427,38 @@ def _promise_text(ledger: Ledger) -> str:
     factor = f"e^{epsilon:g}"
     times = f" ({factor} = {round_up(math.exp(epsilon)):g})" if epsilon < 700 else ""
     right = min(math.ceil(1000 * guess - 1e-9) / 1000, 1.0)
+    words = _PERSON_WORDS if ledger.person else _DIFFERENCE_WORDS
+    others = "persons" if ledger.person else "records"
     return (
-        f"When {_DIFFERENCE_WORDS[ledger.neighbors]}, a set of outcomes that has "
+        f"When {words[ledger.neighbors]}, a set of outcomes that has "
         f"probability p has at most {factor} p + {ledger.delta:g} afterwards{times}. "
-        "Somebody who knows all other "
-        f"records and {_GUESS_WORDS[ledger.neighbors]} "
+        f"Somebody who knows all other {others} and {_GUESS_WORDS[ledger.neighbors]} "
         f"is right at most {right:.1%} of the time; a coin is right half of the time."
+        f"{_unit_text(ledger)}"
     )
+
+
+def _unit_text(ledger: Ledger) -> str:
+    "Whose rows the promise protects, in a sentence."
+    if ledger.person:
+        return f" A person is all rows with the same {ledger.person}."
+    if not ledger.entries:
+        return ""
+    many = round_up(_promised_to_ten(ledger))
+    words = f"epsilon is {many:g}" if math.isfinite(many) else "there is no bound"
+    return (
+        f" The promise is about one row: for somebody with ten rows, {words} at the "
+        "same delta."
+    )
+
+
+def _promised_to_ten(ledger: Ledger) -> float:
+    "Epsilon for ten rows at the ledger's delta: of the limit, for a filter."
+    if not ledger.adaptive:
+        return ledger.group_epsilon(10)
+    own = math.fsum(group_entry(e, 10).delta for e in ledger.entries)
+    left = ledger.delta - own
+    return zcdp_epsilon(100 * ledger.budget.zcdp, left) if left > 0 else math.inf
 
 
 def delta_share_words(own: float, delta: float) -> str:
@@ -442,7 +507,9 @@ def _ledger_text(ledger: Ledger) -> str:
     ]
     seeded = [f"  {_SEEDED_WORDS}"] if ledger.seeded else []
     lines = lines or ["  nothing spent yet"]
-    return "\n".join([_head_text(ledger), *lines, *notes, *seeded])
+    unit = [f"  one person: all rows with the same {ledger.person}"]
+    unit = unit if ledger.person else []
+    return "\n".join([_head_text(ledger), *lines, *unit, *notes, *seeded])
 
 
 # %% ../../nbs/private/ledger.ipynb #c103
@@ -459,6 +526,7 @@ def _ledger_json(ledger: Ledger) -> str:
         "format": "privpgd ledger 1",
         "budget": budget,
         "neighbors": ledger.neighbors,
+        **({} if ledger.person is None else {"person": ledger.person}),
         "seeded": ledger.seeded,
         "adaptive": ledger.adaptive,
         "note": source,
@@ -479,6 +547,7 @@ def _ledger_from_json(text: str) -> Ledger:
             facts["seeded"],
             [entry_from_dict(entry) for entry in facts["entries"]],
             bool(facts.get("adaptive", False)),
+            facts.get("person"),
         )
         claimed = float(facts["total"]["epsilon"])
     except (json.JSONDecodeError, KeyError, TypeError) as problem:

@@ -6,6 +6,7 @@
 __all__ = [
     "CALLS",
     "open_ledger",
+    "check_units",
     "check_rows",
     "noise_generator",
     "call_sigmas",
@@ -22,15 +23,16 @@ import numpy as np
 from ..core.checks import Advice, InputError
 from .account import Budget, BudgetError, Entry
 from .calibration import calibrate
-from .ledger import Ledger, check_budget
+from .ledger import Ledger, check_budget, check_unit
 from .noise import SEEDED_SIGMA_LIMIT
+from .persons import Unit, as_unit
 
 
 # %% ../../nbs/private/spending.ipynb #c12071a
 def open_ledger(
     budget: Budget | None,  # what the call may spend; None: all that is left
     ledger: Ledger | None,  # account to charge; None: a new one for the budget
-    neighbors: str,  # "replace" or "add-remove"
+    neighbors: str | Unit,  # "replace" or "add-remove", or a unit
     seed: Any = None,  # not None: the account is marked as seeded
     adaptive: bool = False,  # a new account allows widths that depend on answers
 ) -> Ledger:
@@ -42,9 +44,11 @@ def open_ledger(
         )
     if budget is not None:
         check_budget(budget)
+    unit = as_unit(neighbors)
     if ledger is None:
         assert budget is not None
-        return Ledger(budget, neighbors, seed is not None, adaptive=adaptive)
+        options: dict = dict(adaptive=adaptive, person=unit.person)
+        return Ledger(budget, unit.neighbors, seed is not None, **options)
     if not isinstance(ledger, Ledger):
         raise InputError(
             "is not a Ledger",
@@ -52,24 +56,29 @@ def open_ledger(
             argument="ledger",
             value=ledger,
         )
-    if ledger.neighbors != neighbors:
-        raise InputError(
-            f"The ledger counts {ledger.neighbors!r} neighbours but "
-            f"neighbors={neighbors!r} was asked",
-            "use one kind throughout",
-        )
+    check_unit(ledger, unit)
     return ledger
 
 
 # %% ../../nbs/private/spending.ipynb #c2eaf8d
-def check_rows(
-    n: int,  # number of rows of the private table
-    public: bool = True,  # the sentence may tell the number
+def check_units(
+    n: int,  # number of rows, or of persons
+    unit: Unit,  # whose data it is about
 ) -> None:
-    "Raise unless there are at least two rows."
+    "Raise unless there are at least two rows, or persons."
+    what = "row" if unit.person is None else "person"
+    check_rows(n, unit.public_total, what)
+
+
+def check_rows(
+    n: int,  # number of rows, or of persons, of the private table
+    public: bool = True,  # the sentence may tell the number
+    what: str = "row",  # or "person"
+) -> None:
+    "Raise unless there are at least two rows, or persons."
     if n < 2:
         plural = "" if n == 1 else "s"
-        number = f"{n} row{plural}" if public else "fewer than two rows"
+        number = f"{n} {what}{plural}" if public else f"fewer than two {what}s"
         raise InputError(
             f"The table has {number}",
             "give at least two, because nobody can hide alone",
@@ -109,14 +118,15 @@ def call_sigmas(
     ledger: Ledger,  # the account that will be charged
     weights: Sequence[float],  # (k,) shares of the budget
     planned: Iterable[Entry] = (),  # entries that the same budget must pay for, too
-) -> np.ndarray:  # (k,)
+    unit: Unit | None = None,  # whose data it is about; None: a row
+) -> np.ndarray:  # (k,), in rows
     "Noise of each part of a call, within its budget or what the ledger has left."
     spent = tuple(planned)
     if ledger.adaptive:
         budget = Budget(rho=ledger.rho_left if budget is None else budget.zcdp)
     elif budget is None:
         budget, spent = ledger.budget, (*ledger.entries, *spent)
-    return calibrate(budget, weights, ledger.neighbors, spent)
+    return calibrate(budget, weights, unit or ledger.neighbors, spent)
 
 
 def widest_noise(seed: Any) -> int:  # rows a cell

@@ -31,6 +31,7 @@ from privpgd.table.pieces import (
     SourceError,
     TableSource,
     slice_frame,
+    with_person,
 )
 
 from ..core.checks import InputError
@@ -126,17 +127,20 @@ def open_source(
 def preview(
     source: Any,  # a table of any sort
     schema: Schema,  # its public facts
+    person: str | None = None,  # column that names a person, beside those of the schema
 ) -> Any:  # a table in memory with its columns and dtypes, usually without rows
     "The columns of a source as it stores them, checked against the schema."
     reader = open_source(source)
+    if person is not None:
+        schema = with_person(schema, person)
     try:
         table = reader.preview(schema)
     except InputError:
         raise
     except Exception as error:
         raise reader.failure(error) from None
-    open_frame(table, schema.names, rows=False)
-    return table
+    whole = open_frame(table, schema.names, rows=False)
+    return table if person is None else whole.drop(person).to_native()
 
 
 # %% ../../nbs/table/sources.ipynb #c044n
@@ -150,9 +154,10 @@ def rows_known(
 def count_rows(
     source: Any,  # a table of any sort
     schema: Schema,  # its public facts
+    person: str | None = None,  # column that names a person, beside those of the schema
 ) -> int:
     "The number of rows, with as little reading as it takes."
-    preview(source, schema)
+    preview(source, schema, person)
     return open_source(source).count(schema)
 
 
@@ -160,16 +165,19 @@ def count_rows(
 def fold(
     source: Any,  # a table of any sort
     schema: Schema,  # its public facts
-    make: Callable[[], Any],  # makes an empty object with add(codes) and merge(other)
+    make: Callable[..., Any],  # makes an empty object with add(codes) and merge(other)
     verbose: bool = False,  # a progress bar
     stacklevel: int = 2,  # whose line the warnings name
     # False: neither a warning nor an error tells a value, or a number of rows or values
     public_n: bool = True,
+    # column that names a person, beside those of the schema: the object has
+    # add(codes, persons) and finish()
+    person: str | None = None,
 ) -> Part:  # result: the filled object; rows: how many
     "Encode a table piece by piece, where it is stored, and add the pieces up."
-    preview(source, schema)
+    preview(source, schema, person)
     reader = open_source(source)
-    part = reader.fold(schema, make, verbose)
+    part = reader.fold(schema, make, verbose, person)
     if part.error:
         error = part.error.at(reader.where)
         raise error if public_n else error.redact()
