@@ -157,6 +157,8 @@ class Job:
     select_options: Mapping = field(default_factory=dict)  # of a selector by name
     public: Mapping = field(default_factory=dict)  # clique -> table, not measured
     verbose: bool = False  # progress bars
+    person: str | None = None  # column that names a person; None: a row is a person
+    max_rows: int | None = None  # rows of a person that are counted; None: weight one
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,9 @@ def open_account(
     seeded = job.seed is not None
     if job.budget is None:
         raise InputError("There is neither a budget nor a ledger", "give one of them")
-    return Ledger(job.budget, job.neighbors, seeded, adaptive=is_adaptive(job.select))
+    adaptive = is_adaptive(job.select)
+    options: dict = dict(adaptive=adaptive, person=job.person)
+    return Ledger(job.budget, job.neighbors, seeded, **options)
 
 
 # %% ../../nbs/app/pipeline.ipynb #c31ec9f
@@ -332,13 +336,15 @@ def run_pipeline(
                 generator=recorder if uses_guide(job.select) else None,
                 seed=job.seed,
                 neighbors=job.neighbors,
+                person=job.person,
+                max_rows=job.max_rows,
                 ledger=account,
                 public=job.public,
                 verbose=job.verbose,
                 **options,
             )
         selection = recorder.selection
-        stored = job.schema.with_dtypes(preview(frame, job.schema))
+        stored = job.schema.with_dtypes(preview(frame, job.schema, job.person))
         codes = job.generator.fit(selection.measurements, stored)
     return Outcome(stored, codes, selection, account)
 
@@ -371,6 +377,8 @@ def synthesize(
     # for a selector by name: rounds, alpha, shares, workload
     select_options: Mapping | None = None,
     verbose: bool = False,  # progress bars
+    person: str | None = None,  # column that names a person; None: a row is a person
+    max_rows: int | None = None,  # rows of a person that are counted; None: weight one
 ) -> tuple[pd.DataFrame, Ledger]:  # the synthetic table and the charged account
     "A private synthetic copy of a table, by any selector and any generator."
     all_that_is_left = epsilon is None and ledger is not None
@@ -402,6 +410,8 @@ def synthesize(
         guides,
         {} if select_options is None else select_options,
         verbose=verbose,
+        person=person,
+        max_rows=max_rows,
     )
     outcome = run_pipeline(frame, job, ledger)
     return outcome.decode(None if seed is None else placing), outcome.ledger
