@@ -109,6 +109,17 @@ _SHARED: dict[str, dict[str, Any]] = {
         choices=("replace", "add-remove"),
         help="is the number of rows public (replace) or private (add-remove)?",
     ),
+    "--person": dict(
+        metavar="COLUMN",
+        help="column that names a person: the promise is about all of their rows, and "
+        "not about one row",
+    ),
+    "--max-rows": dict(
+        type=int,
+        metavar="K",
+        help="with --person: at most K rows of each are counted, at random (default: "
+        "all, and they share a weight of one)",
+    ),
     "--schema": dict(
         metavar="FILE",
         help="JSON file with the public facts about the columns (needed; draft it with "
@@ -127,7 +138,15 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--target": dict(metavar="COLUMN", help="column to predict there"),
 }
 _BUDGET = ("--epsilon", "--delta")
-_METHOD = ("--preset", "--select", "--particles", "--epochs", "--neighbors")
+_METHOD = (
+    "--preset",
+    "--select",
+    "--particles",
+    "--epochs",
+    "--neighbors",
+    "--person",
+    "--max-rows",
+)
 
 
 def _add_shared(
