@@ -41,7 +41,10 @@ from privpgd.app.tables import (
     write_sample,
 )
 
+from ..core.checks import InputError
+from ..private.ledger import entry_notes
 from ..table.draft import names_identifier
+from ..table.pieces import with_person
 from ..table.schema import Schema
 from .console import Console, shell_words, split_words, wrapped
 
@@ -114,6 +117,8 @@ def make_plan(
         n_particles=args.particles,
         epochs=args.epochs,
         neighbors=args.neighbors,
+        person=args.person,
+        max_rows=args.max_rows,
     )
     return dataclasses.replace(
         made,
@@ -133,6 +138,11 @@ def plan_command(args: argparse.Namespace, console: Console) -> None:
         raise ValueError(
             "--neighbors add-remove keeps the number of rows private: give a public "
             "guess of it with --rows instead of the table."
+        )
+    if args.table is not None and args.person is not None:
+        raise InputError(
+            "--person keeps the number of rows private",
+            "give a public guess of it with --rows instead of the table",
         )
     n = args.rows
     if args.table is not None:
@@ -183,6 +193,8 @@ def _make_model(args: argparse.Namespace, schema: Schema) -> Any:
         n_particles=args.particles,
         epochs=args.epochs,
         neighbors=args.neighbors,
+        person=args.person,
+        max_rows=args.max_rows,
         seed=args.seed,
         verbose=not args.quiet,
     )
@@ -194,6 +206,7 @@ def command_ledger(
     args: argparse.Namespace,
     neighbors: str = "replace",
     adaptive: bool = False,  # what is measured depends on earlier measurements
+    person: str | None = None,  # column that names a person
 ) -> Any:
     "A ledger for the budget of the options."
     from privpgd.private.account import Budget
@@ -204,6 +217,7 @@ def command_ledger(
         neighbors,
         seeded=args.seed is not None,
         adaptive=adaptive,
+        person=person,
     )
 
 
@@ -239,12 +253,12 @@ def _tell_left_out(args: argparse.Namespace, console: Console, names: list) -> N
     listed = ", ".join(map(str, names))
     console.say(wrapped(f"left out, because the schema does not name them: {listed}"))
     identifiers = [str(name) for name in names if names_identifier(str(name))]
-    if identifiers and args.unit is None:
+    if identifiers and args.unit is None and args.person is None:
         console.say(
             wrapped(
                 f"{', '.join(identifiers)}: if somebody has several rows, the promise, "
-                "which is about one row, protects them less; say what a row is with "
-                "--unit."
+                "which is about one row, protects them less; name the column with "
+                "--person, or say what a row is with --unit."
             )
         )
 
@@ -273,8 +287,9 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     schema = fix_dtypes(read_schema(args.schema))
     console.step(f"reading {'the standard input' if args.table == '-' else args.table}")
     model = _make_model(args, schema)
-    table, extra = open_table(args.table, schema)
-    public_n = args.neighbors == "replace"
+    read = schema if args.person is None else with_person(schema, args.person)
+    table, extra = open_table(args.table, read)
+    public_n = args.neighbors == "replace" and args.person is None
     n = count_table(args.table, table, schema) if public_n else None
     made = make_plan(args, schema, n).check()
     _tell_left_out(args, console, extra)
@@ -285,7 +300,8 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     from privpgd.app.synthesizer import fit_model
 
     console.step("counting, adding noise, fitting")
-    console.ledger = command_ledger(args, args.neighbors, args.select == "aim")
+    adaptive = args.select == "aim"
+    console.ledger = command_ledger(args, args.neighbors, adaptive, args.person)
     fit_model(model, table, schema, console.ledger, planned=True)
     console.step("writing")
     rows, why = choose_rows(args.rows, n, args.particles)
@@ -296,7 +312,7 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     console.write(args.output, lambda p: write_sample(model, rows, p))
     console.say(f"{rows:,} rows, {why}")
     advice = made.advice if public_n else list(map(shell_words, warnings_of(model)))
-    private = not columns_from_data(model) and not console.ledger.seeded
+    private = not columns_from_data(model) and console.ledger.private
     finish_release(console, rows=rows, private=private, advice=advice)
 
 
@@ -344,6 +360,8 @@ def describe_coverage(
             f"the promise does not cover the bounds or levels of {', '.join(names)}, "
             "which were read from the data"
         )
+    if notes := entry_notes(model.privacy_.entries):
+        return False, f"the promise does not cover {', '.join(notes)}"
     if model.privacy_.seeded:
         return False, "the noise was drawn from a seed, so this is for experiments only"
     return True, "noisy numbers and public facts only"
