@@ -42,6 +42,13 @@ from privpgd.app.charts import (
     table,
     text,
 )
+from privpgd.private.ledger import (
+    Ledger,
+    delta_share_words,
+    entry_notes,
+    ledger_lines,
+    round_up,
+)
 
 from .. import __version__
 from ..core.checks import InputError
@@ -49,7 +56,6 @@ from ..core.files import write_text
 from ..core.records import axes_of, estimate_total
 from ..evaluation.marginals import pair_tables, total_variation
 from ..evaluation.metrics import as_codes, evaluate
-from ..private.ledger import Ledger, delta_share_words, entry_notes, ledger_lines
 from ..private.measure import UNNOISED
 from ..table.schema import decimals_words, level_words
 from .plan import PLAN_HEAD, plan_rows
@@ -111,25 +117,13 @@ def ledger_text(
 
 
 # %% ../../nbs/app/report.ipynb #c029
-_NEIGHBOURS = {
-    "replace": (
-        "Two tables are neighbours when one row is replaced by any other; the number "
-        "of rows is public."
-    ),
-    "add-remove": (
-        "Two tables are neighbours when one row is added or removed; the number of "
-        "rows is not published, and where this page needs it, it uses a noisy estimate."
-    ),
-}
-
-
 def _promise_section(model: Any) -> str:
     "What was released and under which guarantee."
     ledger = model.privacy_
     n = estimate_total(model.measurements_)
     rows = f"about {n:,.0f} rows (a noisy estimate)"
-    if ledger.neighbors == "replace":
-        rows = f"{n:,.0f} rows"
+    if model.measurements_[0].total is not None:
+        rows = f"{n:,.0f} {'rows' if ledger.person is None else 'persons'}"
     wishes = ", ".join(getattr(model, "wishes_", []))
     asked = (
         "Beyond the noisy marginals, the rows were made to keep what the publisher "
@@ -149,7 +143,7 @@ def _promise_section(model: Any) -> str:
         f'<p class="promise">Differential privacy with ε = {ledger.epsilon:.3g} and δ '
         f"= {ledger.delta:g}</p>",
         paragraph(ledger.meaning),
-        paragraph(_NEIGHBOURS[ledger.neighbors]),
+        paragraph(ledger.relation),
         paragraph(
             "Whatever is computed from the released table keeps the promise. Another "
             "release about the same people adds to it."
@@ -159,14 +153,15 @@ def _promise_section(model: Any) -> str:
 
 def _about_rows(model: Any, unit: str | None = None) -> str:
     "What the promise is about: one row, and what that means for several."
+    if person := model.privacy_.person:
+        return f"The promise is about a person: all rows with the same {person}."
     row = "; whether a row is a person, the program cannot see."
     if unit:
         row = f", and a row is {unit}."
     return (
         f"The promise is about one row{row} If a person can have several rows, the "
-        "promise for the person is weaker: the ε of all of somebody's rows together "
-        "is at most their number times the ε above (five rows: "
-        f"{5 * model.privacy_.epsilon:.3g}), with a larger δ."
+        "promise for the person is weaker: somebody with five rows has ε = "
+        f"{round_up(model.privacy_.group_epsilon(5)):g} at the same δ."
     )
 
 
