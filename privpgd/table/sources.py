@@ -36,7 +36,7 @@ from privpgd.table.pieces import (
 
 from ..core.checks import InputError
 from .clusters import DaskSource, SparkSource
-from .columns import ClipWarning
+from .columns import ClipWarning, SchemaError
 from .dtypes import empty_table, open_frame, two_columns_of_one_name
 from .files import Files, FileSource, is_path
 from .numbers import warn_clipped
@@ -135,11 +135,16 @@ def preview(
         schema = with_person(schema, person)
     try:
         table = reader.preview(schema)
-    except InputError:
+        whole = open_frame(table, schema.names, rows=False)
+    except InputError as error:
+        if person is not None and f"lacks the column {person!r}" in error.problem:
+            raise SchemaError(
+                f"The table lacks the column {person!r} that names a person",
+                "give the name of one of its columns",
+            ) from None
         raise
     except Exception as error:
         raise reader.failure(error) from None
-    whole = open_frame(table, schema.names, rows=False)
     return table if person is None else whole.drop(person).to_native()
 
 
@@ -154,10 +159,9 @@ def rows_known(
 def count_rows(
     source: Any,  # a table of any sort
     schema: Schema,  # its public facts
-    person: str | None = None,  # column that names a person, beside those of the schema
 ) -> int:
     "The number of rows, with as little reading as it takes."
-    preview(source, schema, person)
+    preview(source, schema)
     return open_source(source).count(schema)
 
 
