@@ -52,7 +52,7 @@ def all_kway(
     d = len(schema.names)
     remedy = f"give a whole number between 1 and {d}, the number of columns"
     if whole_number("k", k, 1, remedy) > d:
-        raise InputError("is more than the table has", remedy, argument="k", value=k)
+        raise InputError("is not a number of columns", remedy, argument="k", value=k)
     return list(itertools.combinations(schema.names, int(k)))
 
 

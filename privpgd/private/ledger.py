@@ -164,6 +164,7 @@ class Ledger:
         self._neighbors, self._person = unit.neighbors, unit.person
         self._seeded = bool(seeded)
         self._adaptive = bool(adaptive or budget.rho)
+        self._fixed: tuple[str, ...] = ()
         self._entries: tuple[Entry, ...] = ()
         self.spend(entries)
 
@@ -232,6 +233,25 @@ class Ledger:
     def meaning(self) -> str:
         "The promise in plain words."
         return _promise_text(self)
+
+    @property
+    def relation(self) -> str:
+        "Which tables are neighbours, in a sentence."
+        return _relation_text(self)
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        "What is public about the table itself, and the same for all neighbours."
+        return self._fixed
+
+    @property
+    def private(self) -> bool:
+        "Whether the promise covers everything that was read: no seed, no open note."
+        return not self.seeded and not entry_notes(self._entries)
+
+    def hold_fixed(self, *what: str) -> None:
+        "Note public facts about this table: neighbours agree in them."
+        self._fixed = tuple(dict.fromkeys((*self._fixed, *what)))
 
     def epsilon_at(self, delta: float) -> float:
         "Epsilon of everything spent, at any delta."
@@ -399,6 +419,12 @@ _PERSON_WORDS = {
     "replace": "all rows of one person are replaced by those of any other person",
     "add-remove": "one person is added or removed, with all rows",
 }
+_NUMBER_WORDS = {
+    ("replace", False): "the number of rows is public",
+    ("replace", True): "the number of persons is public, and that of rows is not",
+    ("add-remove", False): "the number of rows is private",
+    ("add-remove", True): "the numbers of persons and of rows are private",
+}
 _GUESS_WORDS = {
     "replace": "has to choose between two values of this one",
     "add-remove": "has to say whether this one is in the table at all",
@@ -427,15 +453,33 @@ def _promise_text(ledger: Ledger) -> str:
     factor = f"e^{epsilon:g}"
     times = f" ({factor} = {round_up(math.exp(epsilon)):g})" if epsilon < 700 else ""
     right = min(math.ceil(1000 * guess - 1e-9) / 1000, 1.0)
-    words = _PERSON_WORDS if ledger.person else _DIFFERENCE_WORDS
     others = "persons" if ledger.person else "records"
     return (
-        f"When {words[ledger.neighbors]}, a set of outcomes that has "
+        f"When {_difference(ledger)}, a set of outcomes that has "
         f"probability p has at most {factor} p + {ledger.delta:g} afterwards{times}. "
         f"Somebody who knows all other {others} and {_GUESS_WORDS[ledger.neighbors]} "
         f"is right at most {right:.1%} of the time; a coin is right half of the time."
         f"{_unit_text(ledger)}"
     )
+
+
+def _difference(ledger: Ledger) -> str:
+    "How two neighbours differ, in words."
+    words = _PERSON_WORDS if ledger.person else _DIFFERENCE_WORDS
+    held = f" and {', '.join(ledger.fixed)} stay as they are" if ledger.fixed else ""
+    return words[ledger.neighbors] + held
+
+
+def _relation_text(ledger: Ledger) -> str:
+    "Which tables are neighbours."
+    number = _NUMBER_WORDS[ledger.neighbors, ledger.person is not None]
+    public = ""
+    if ledger.fixed:
+        public = (
+            f" Public facts about the table are held fixed ({', '.join(ledger.fixed)}): "
+            "the promise is about everything else."
+        )
+    return f"Two tables are neighbours when {_difference(ledger)}; {number}.{public}"
 
 
 def _unit_text(ledger: Ledger) -> str:
@@ -527,6 +571,8 @@ def _ledger_json(ledger: Ledger) -> str:
         "budget": budget,
         "neighbors": ledger.neighbors,
         **({} if ledger.person is None else {"person": ledger.person}),
+        **({"held_fixed": list(ledger.fixed)} if ledger.fixed else {}),
+        "relation": ledger.relation,
         "seeded": ledger.seeded,
         "adaptive": ledger.adaptive,
         "note": source,
@@ -549,6 +595,7 @@ def _ledger_from_json(text: str) -> Ledger:
             bool(facts.get("adaptive", False)),
             facts.get("person"),
         )
+        ledger.hold_fixed(*facts.get("held_fixed", ()))
         claimed = float(facts["total"]["epsilon"])
     except (json.JSONDecodeError, KeyError, TypeError) as problem:
         raise InputError(

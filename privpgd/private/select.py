@@ -26,12 +26,11 @@ from privpgd.private.oracle import (
     planned_table,
 )
 
-from ..core.checks import Advice, InputError, make_options
+from ..core.checks import Advice, InputError, finite_number, make_options
 from ..core.records import Measurement
 from ..table.schema import Schema
 from .account import Budget, Entry
 from .adaptive import AIM, MWEM, FirstNoise
-from .calibration import check_share
 from .counting import all_kway, clique_shape
 from .ledger import Ledger
 from .measure import measure
@@ -108,7 +107,7 @@ class MST:
         three = isinstance(shares, (tuple, list)) and len(shares) == 3
         remedy = "give those of columns, choices and pairs"
         for share in shares if three else ():
-            check_share("a share of mst", share, remedy)
+            finite_number("a share of mst", share, True, remedy)
         if not three or not math.isclose(sum(shares), 1):
             raise InputError(
                 "are not three positive shares that add up to 1",
