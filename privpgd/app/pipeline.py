@@ -46,9 +46,11 @@ from ..methods.refiner import ProductGenerator, rounds_generator
 from ..methods.registry import GENERATORS, make_generator
 from ..private.account import Budget
 from ..private.counting import normalize_workload
-from ..private.ledger import Ledger
+from ..private.ledger import Ledger, round_up
 from ..private.measure import with_oneways
 from ..private.oracle import Selection, check_generator
+from ..private.persons import Unit
+from ..private.spending import open_ledger, spent_by
 from ..table.schema import Schema
 from ..table.sources import preview
 
@@ -159,6 +161,7 @@ class Job:
     verbose: bool = False  # progress bars
     person: str | None = None  # column that names a person; None: a row is a person
     max_rows: int | None = None  # rows of a person that are counted; None: weight one
+    paid: tuple = ()  # measured numbers, which know what they cost
 
 
 @dataclass(frozen=True)
@@ -242,14 +245,10 @@ def open_account(
     ledger: Ledger | None = None,  # account to charge; None opens one
 ) -> Ledger:
     "The account of a job; widths chosen after looking need an adaptive one."
-    if ledger is not None:
-        return ledger
-    seeded = job.seed is not None
-    if job.budget is None:
-        raise InputError("There is neither a budget nor a ledger", "give one of them")
+    unit = Unit(job.neighbors, job.person)
+    carried = spent_by(job.schema, *job.paid)
     adaptive = is_adaptive(job.select)
-    options: dict = dict(adaptive=adaptive, person=job.person)
-    return Ledger(job.budget, job.neighbors, seeded, **options)
+    return open_ledger(job.budget, ledger, unit, job.seed, adaptive, carried)
 
 
 # %% ../../nbs/app/pipeline.ipynb #c31ec9f
@@ -297,7 +296,7 @@ def _spending_noted(recorder: _Recorder, ledger: Ledger) -> Iterator[None]:
         if ledger.entries != before:
             note = (
                 "The budget was spent before this error: the ledger stands at epsilon "
-                f"= {ledger.epsilon:.4g}."
+                f"= {round_up(ledger.epsilon, 4):g}."
             )
             if recorder.selection.measurements:
                 note += (
