@@ -373,7 +373,14 @@ def _job_of(model: Any, budget: Budget, schema: Schema, stored: Schema) -> Job:
         verbose=model.verbose,
         person=model.person,
         max_rows=model.max_rows,
+        paid=_paid_numbers(model),
     )
+
+
+def _paid_numbers(model: Any) -> tuple:
+    "Measured numbers in the penalties, which know what they cost."
+    fields = (vars(p).values() for p in model.penalties if hasattr(p, "__dict__"))
+    return tuple(v for values in fields for v in values if hasattr(v, "spent"))
 
 
 def fit_model(
