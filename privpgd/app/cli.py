@@ -120,6 +120,11 @@ _SHARED: dict[str, dict[str, Any]] = {
         help="with --person: at most K rows of each are counted, at random (default: "
         "all, and they share a weight of one)",
     ),
+    "--ledger": dict(
+        metavar="FILE",
+        help="account of the table, to which this is charged (open it with privpgd "
+        "account)",
+    ),
     "--schema": dict(
         metavar="FILE",
         help="JSON file with the public facts about the columns (needed; draft it with "
@@ -296,7 +301,31 @@ def _add_synth(commands: Any) -> None:
         help="rows to write (default: as many as the table has, if that is public, and "
         "at most one for each particle)",
     )
-    _add_shared(synth, *_BUDGET, "--seed", *_METHOD, "--unit")
+    _add_shared(synth, *_BUDGET, "--seed", *_METHOD, "--unit", "--ledger")
+
+
+def _add_account(commands: Any) -> None:
+    account = _add_command(
+        commands,
+        "account",
+        "what was spent on a table, from its ledger, or a new ledger for it",
+        "privpgd account table.ledger",
+        "privpgd account table.ledger --open --epsilon 3 --delta 1e-6 \\\n"
+        "      --name 'patients 2024' --schema schema.json",
+    )
+    account.add_argument("ledger", help="file with the account of a table")
+    account.add_argument(
+        "--open", action="store_true", help="make a new one, for the budget given"
+    )
+    account.add_argument(
+        "--name", metavar="WORDS", help="what the holder calls the table"
+    )
+    account.add_argument(
+        "--planned",
+        action="store_true",
+        help="all widths are fixed before anybody looks: less noise, and no filter",
+    )
+    _add_shared(account, *_BUDGET, "--neighbors", "--person", "--schema")
 
 
 def _add_sample(commands: Any) -> None:
@@ -445,6 +474,7 @@ def make_parser() -> argparse.ArgumentParser:
         _add_schema,
         _add_plan,
         _add_synth,
+        _add_account,
         _add_sample,
         _add_report,
         _add_evaluate,
@@ -460,6 +490,7 @@ _MODULES = {
     "schema": "drafting",
     "plan": "commands",
     "synth": "commands",
+    "account": "commands",
     "sample": "commands",
     "report": "commands",
     "evaluate": "commands",
