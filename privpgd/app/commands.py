@@ -13,6 +13,7 @@ __all__ = [
     "columns_from_data",
     "finish_release",
     "synth_command",
+    "account_command",
     "open_model",
     "sample_command",
     "describe_coverage",
@@ -207,11 +208,14 @@ def command_ledger(
     neighbors: str = "replace",
     adaptive: bool = False,  # what is measured depends on earlier measurements
     person: str | None = None,  # column that names a person
+    schema: Schema | None = None,  # for an account in a file
 ) -> Any:
-    "A ledger for the budget of the options."
+    "A ledger for the budget of the options, or the account that they name."
     from privpgd.private.account import Budget
     from privpgd.private.ledger import Ledger
 
+    if path := getattr(args, "ledger", None):
+        return Ledger.open(path, neighbors=neighbors, person=person, schema=schema)
     return Ledger(
         Budget(epsilon=args.epsilon, delta=args.delta),
         neighbors,
@@ -301,7 +305,9 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
 
     console.step("counting, adding noise, fitting")
     adaptive = args.select == "aim"
-    console.ledger = command_ledger(args, args.neighbors, adaptive, args.person)
+    about = args.neighbors, adaptive, args.person, schema
+    console.ledger = command_ledger(args, *about)
+    console.before = len(console.ledger.entries)
     fit_model(model, table, schema, console.ledger, planned=True)
     console.step("writing")
     rows, why = choose_rows(args.rows, n, args.particles)
@@ -314,6 +320,36 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     advice = made.advice if public_n else list(map(shell_words, warnings_of(model)))
     private = not columns_from_data(model) and console.ledger.private
     finish_release(console, rows=rows, private=private, advice=advice)
+
+
+# %% ../../nbs/app/commands.ipynb #c0acm1
+def account_command(args: argparse.Namespace, console: Console) -> None:
+    "Show the account of a table, or open one."
+    from privpgd.app.report import ledger_text
+    from privpgd.private.account import Budget
+    from privpgd.private.ledger import Ledger, claim
+
+    if args.open:
+        ledger: Any = Ledger.open(
+            args.ledger,
+            Budget(epsilon=args.epsilon, delta=args.delta),
+            name=args.name,
+            schema=None if args.schema is None else read_schema(args.schema),
+            neighbors=args.neighbors,
+            person=args.person,
+            planned=args.planned,
+        )
+    else:
+        ledger = Ledger.open(args.ledger, name=args.name)
+    tight = claim(ledger.planned_epsilon)
+    console.say(wrapped(f"Account of {ledger.name}"))
+    console.say(ledger_text(ledger))
+    console.say(wrapped(ledger.relation, "  "))
+    if ledger.adaptive and ledger.entries:
+        words = f"epsilon would be {tight} if all widths were fixed beforehand"
+        console.say(wrapped(words, "  "))
+    facts = json.loads(ledger.to_json())
+    console.result(name=ledger.name, ledger=facts, private=ledger.private)
 
 
 # %% ../../nbs/app/commands.ipynb #c28402b
