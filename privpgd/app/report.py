@@ -44,6 +44,7 @@ from privpgd.app.charts import (
 )
 from privpgd.private.ledger import (
     Ledger,
+    claim,
     delta_share_words,
     entry_notes,
     ledger_lines,
@@ -81,11 +82,11 @@ def _ledger_heading(ledger: Ledger) -> str:
     "What was spent of the budget, in one sentence."
     if ledger.budget.rho:
         return (
-            f"Ledger: rho {ledger.spent:.4f} spent of {ledger.budget.rho:g}, epsilon "
-            f"{ledger.epsilon:.4f} at delta = {ledger.delta:g}"
+            f"Ledger: rho {claim(ledger.spent)} spent of {ledger.budget.rho:g}, epsilon "
+            f"{claim(ledger.epsilon)} at delta = {ledger.delta:g}"
         )
     return (
-        f"Ledger: epsilon {ledger.spent:.4f} spent of {ledger.budget.epsilon:g}, at "
+        f"Ledger: epsilon {claim(ledger.spent)} spent of {ledger.budget.epsilon:g}, at "
         f"delta = {ledger.delta:g}"
     )
 
@@ -140,7 +141,7 @@ def _promise_section(model: Any) -> str:
             "agree with the noisy ones."
         ),
         paragraph(asked) if wishes else "",
-        f'<p class="promise">Differential privacy with ε = {ledger.epsilon:.3g} and δ '
+        f'<p class="promise">Differential privacy with ε = {round_up(ledger.epsilon):g} and δ '
         f"= {ledger.delta:g}</p>",
         paragraph(ledger.meaning),
         paragraph(ledger.relation),
@@ -201,7 +202,7 @@ def _ledger_section(model: Any) -> str:
     return section(
         "The ledger",
         paragraph(
-            f"ε = {ledger.epsilon:.4f} spent at δ = {ledger.delta:g}, of a budget of "
+            f"ε = {claim(ledger.epsilon)} spent at δ = {ledger.delta:g}, of a budget of "
             f"{ledger.budget}, {counted}"
         ),
         table(["what", "noise", "share"], ledger_rows(ledger), "What was spent"),
