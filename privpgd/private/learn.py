@@ -48,7 +48,7 @@ from ..table.dates import Datetime, to_microseconds
 from ..table.dtypes import open_frame, to_pandas_series
 from ..table.numbers import Numeric, to_numbers
 from ..table.schema import Schema
-from .ledger import Ledger
+from .ledger import Ledger, Spent
 from .noise import SEEDED_SIGMA_LIMIT, discrete_gaussian
 from .persons import Unit, row_choice, sample_persons
 
@@ -424,6 +424,7 @@ def _learn_schema(
         )
     sigmas: dict = {}
     leak = 0.0  # nothing to ask: nothing to pay
+    bill: list[Entry] = []
     if asked := _list_questions(kinds):
         check_delta(budget or account.budget, len(table), account.neighbors)
         seeded = seed is not None
@@ -433,7 +434,11 @@ def _learn_schema(
     columns = [
         _learn_column(name, kind, read, sigmas, learner) for name, kind in kinds.items()
     ]
-    return cls(columns), account
+    schema = cls(columns)
+    if asked:  # whoever measures with it pays for it, too
+        spent = Spent(tuple(bill), unit.neighbors, unit.person)
+        object.__setattr__(schema, "spent", spent)
+    return schema, account
 
 
 setattr(Schema, "learn", classmethod(_learn_schema))

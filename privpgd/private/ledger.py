@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 from privpgd.private.account import (
     Budget,
@@ -33,10 +34,13 @@ __all__ = [
     "LedgerLine",
     "ledger_lines",
     "guess_rate",
+    "Spent",
     "Ledger",
     "check_budget",
     "check_unit",
+    "rho_left_of",
     "round_up",
+    "claim",
     "delta_share_words",
     "entry_notes",
     "plot_ledger",
@@ -142,6 +146,18 @@ def guess_rate(
 
 
 # %% ../../nbs/private/ledger.ipynb #c085
+_SPENDING = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Spent:
+    "What it cost to learn something from a table, and whose data it was about."
+
+    entries: tuple[Entry, ...]
+    neighbors: str  # "replace" or "add-remove"
+    person: str | None = None  # column that names a person; None: a row is a person
+
+
 class Ledger:
     "A budget and all that was spent of it; adaptive if widths follow from answers."
 
@@ -157,6 +173,8 @@ class Ledger:
         adaptive: bool = False,
         # column that names a person, if the promise is about persons and not about rows
         person: str | None = None,
+        # what was spent on the same table before, and is not part of this budget
+        carried: Iterable[Entry] = (),
     ):
         check_budget(budget)
         self._budget = budget
@@ -165,7 +183,8 @@ class Ledger:
         self._seeded = bool(seeded)
         self._adaptive = bool(adaptive or budget.rho)
         self._fixed: tuple[str, ...] = ()
-        self._entries: tuple[Entry, ...] = ()
+        self._carried = tuple(carried)
+        self._own: tuple[Entry, ...] = ()
         self.spend(entries)
 
     @property
@@ -185,8 +204,18 @@ class Ledger:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        "What was spent, a tuple of frozen entries."
-        return self._entries
+        "Everything that was spent on this table: what was carried here, then the rest."
+        return (*self._carried, *self._own)
+
+    @property
+    def own(self) -> tuple[Entry, ...]:
+        "What was spent of this budget."
+        return self._own
+
+    @property
+    def carried(self) -> tuple[Entry, ...]:
+        "What was spent on the same table before, outside of this budget."
+        return self._carried
 
     @property
     def adaptive(self) -> bool:
@@ -196,7 +225,7 @@ class Ledger:
     @property
     def seeded(self) -> bool:
         "Whether some noise came from a seed: not for release."
-        return self._seeded or any(e.seeded for e in self._entries)
+        return self._seeded or any(e.seeded for e in self.entries)
 
     @property
     def delta(self) -> float:
@@ -211,12 +240,14 @@ class Ledger:
     @property
     def rho(self) -> float:
         "zCDP of everything spent."
-        return composed_rho(self._entries)
+        return composed_rho(self.entries)
 
     @property
     def spent(self) -> float:
-        "The total, in the budget's currency."
-        return self.epsilon if self._budget.rho is None else self.rho
+        "What was spent of the budget, in its currency."
+        if self._budget.rho is not None:
+            return composed_rho(self.own)
+        return _total_epsilon(self.own, self.delta, self._adaptive)
 
     @property
     def remaining(self) -> float:
@@ -247,7 +278,7 @@ class Ledger:
     @property
     def private(self) -> bool:
         "Whether the promise covers everything that was read: no seed, no open note."
-        return not self.seeded and not entry_notes(self._entries)
+        return not self.seeded and not entry_notes(self.entries)
 
     def hold_fixed(self, *what: str) -> None:
         "Note public facts about this table: neighbours agree in them."
@@ -255,12 +286,17 @@ class Ledger:
 
     def epsilon_at(self, delta: float) -> float:
         "Epsilon of everything spent, at any delta."
-        return _total_epsilon(self._entries, delta, self._adaptive)
+        return _total_epsilon(self.entries, delta, self._adaptive)
+
+    @property
+    def planned_epsilon(self) -> float:
+        "The tight total, which holds if all widths were fixed beforehand."
+        return composed_epsilon(self.entries, self.delta)
 
     def group_epsilon(self, size: int, delta: float | None = None) -> float:
         "Epsilon for so many rows, or persons, that differ at once."
         delta = self.delta if delta is None else delta
-        together = [group_entry(entry, size) for entry in self._entries]
+        together = [group_entry(entry, size) for entry in self.entries]
         return _total_epsilon(together, delta, self._adaptive)
 
     def affordable(
@@ -273,11 +309,31 @@ class Ledger:
         self, entries: Entry | Iterable[Entry], neighbors: str | Unit | None = None
     ) -> None:
         "Write the entries if they fit in what is left; otherwise raise BudgetError."
-        self._entries = self.affordable(entries, neighbors)
+        with _SPENDING:  # threads wait for each other
+            self._own = self.affordable(entries, neighbors)
+
+    def carry(self, spent: Iterable[Spent]) -> None:
+        "Charge what was learned from the same table and is not on this ledger yet."
+        for part in spent:
+            known = {id(entry) for entry in self.entries}
+            new = [entry for entry in part.entries if id(entry) not in known]
+            check_unit(self, Unit(part.neighbors, part.person))
+            self.spend(new)
+
+    @staticmethod
+    def open(
+        path: Any,  # of the file; it is made if there is none and a budget is given
+        budget: Budget | None = None,  # the most that may be spent; None: as it was
+        **options: Any,  # of `open_ledger_file`: name, schema, neighbors, person, planned
+    ) -> Ledger:
+        "An account in a file, which threads and processes share."
+        from privpgd.private.ledger_file import open_ledger_file
+
+        return open_ledger_file(path, budget, **options)
 
     def to_frame(self):
         "A pandas table with a row for each entry."
-        return entries_frame(self._entries, self.delta)
+        return entries_frame(self.entries, self.delta)
 
     def to_json(self) -> str:
         "The ledger as JSON, complete and readable."
@@ -360,7 +416,7 @@ def _affordable_entries(
     "The ledger's entries with the new ones, if the budget allows them."
     new = (entries,) if isinstance(entries, Entry) else tuple(entries)
     _check_entries(ledger, new, neighbors)
-    both, budget = (*ledger.entries, *new), ledger.budget
+    both, budget = (*ledger.own, *new), ledger.budget
     if budget.rho is not None:
         name, limit, total = "rho", budget.rho, composed_rho(both)
     else:
@@ -393,18 +449,36 @@ def _filter_rho_left(ledger: Ledger) -> float:
             "This ledger is for widths planned beforehand and has no rho to give",
             "open it with Ledger(budget, adaptive=True)",
         )
+    return rho_left_of(budget, ledger.own)
+
+
+def rho_left_of(
+    budget: Budget,  # what may be spent
+    spent: Iterable[Entry],  # what is spent of it, deltas of its own included
+) -> float:
+    "zCDP that is left of a budget for widths chosen along the way."
+    spent = tuple(spent)
     if budget.rho:
-        limit = budget.rho
+        limit = 0.0 if any(e.delta for e in spent) else budget.rho
     else:
         epsilon, delta = budget.pair
-        left = delta - math.fsum(e.delta for e in ledger.entries)
+        left = delta - math.fsum(e.delta for e in spent)
         limit = zcdp_rho(epsilon, left) if left > 0 else 0.0
-    return max(0.0, limit * (1 - 1e-9) - math.fsum(e.rho for e in ledger.entries))
+    return max(0.0, limit * (1 - 1e-9) - math.fsum(e.rho for e in spent))
 
 
 def _filter_promise(ledger: Ledger) -> tuple[float, float]:
     "Epsilon and the rate of right guesses that the limit of the filter promises."
     budget, rho = ledger.budget, ledger.budget.zcdp
+    before = math.fsum(e.rho for e in ledger.carried)
+    own = math.fsum(e.delta for e in ledger.carried)
+    if before or own:
+        left = ledger.delta - own
+        epsilon = zcdp_epsilon(rho + before, left) if left > 0 else math.inf
+        rho, budget = (
+            rho + before,
+            Budget(epsilon=min(epsilon, 1e99), delta=ledger.delta),
+        )
     distance = min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))
     guess = 0.5 + 0.5 * min(1.0, distance + (budget.delta or 0.0))
     return budget.epsilon or zcdp_epsilon(rho, ledger.delta), guess
@@ -441,6 +515,16 @@ def round_up(
         return x
     scale = 10.0 ** (digits - 1 - math.floor(math.log10(x)))
     return math.ceil(x * scale * (1 - 1e-12)) / scale
+
+
+def claim(
+    x: float,  # what was spent
+    places: int = 4,  # digits after the point
+) -> str:
+    "A number of a receipt as text, never smaller than it is."
+    if not math.isfinite(x):
+        return str(x)
+    return f"{math.ceil(x * 10**places * (1 - 1e-12)) / 10**places:.{places}f}"
 
 
 def _promise_text(ledger: Ledger) -> str:
@@ -527,11 +611,13 @@ def entry_notes(
 def _head_text(ledger: Ledger) -> str:
     "The total in one line."
     name = "rho" if ledger.budget.rho else "epsilon"
-    head = f"Ledger: {name} {ledger.spent:.4f} spent of a budget of {ledger.budget}"
+    head = f"Ledger: {name} {claim(ledger.spent)} spent of a budget of {ledger.budget}"
     if ledger.budget.rho:
-        head += f" (epsilon {ledger.epsilon:.4f} at delta = {ledger.delta:g})"
+        head += f" (epsilon {claim(ledger.epsilon)} at delta = {ledger.delta:g})"
     if ledger.adaptive:
         head += f"; adaptive: a zCDP filter, rho {ledger.rho_left:.4g} left"
+    if ledger.carried:
+        head += f"; with what was spent before, epsilon {claim(ledger.epsilon)} in all"
     return head
 
 
@@ -575,6 +661,7 @@ def _ledger_json(ledger: Ledger) -> str:
         "relation": ledger.relation,
         "seeded": ledger.seeded,
         "adaptive": ledger.adaptive,
+        **({"carried": len(ledger.carried)} if ledger.carried else {}),
         "note": source,
         "total": total,
         "meaning": ledger.meaning,
@@ -587,13 +674,16 @@ def _ledger_from_json(text: str) -> Ledger:
     "A ledger from its JSON, with the total computed anew."
     try:
         facts = json.loads(text)
+        entries = [entry_from_dict(entry) for entry in facts["entries"]]
+        before = int(facts.get("carried", 0))
         ledger = Ledger(
             Budget(**facts["budget"]),
             facts["neighbors"],
             facts["seeded"],
-            [entry_from_dict(entry) for entry in facts["entries"]],
+            entries[before:],
             bool(facts.get("adaptive", False)),
             facts.get("person"),
+            entries[:before],
         )
         ledger.hold_fixed(*facts.get("held_fixed", ()))
         claimed = float(facts["total"]["epsilon"])
@@ -620,7 +710,7 @@ def plot_ledger(
     lines = ledger_lines(ledger.entries)[::-1]
     mark = f"\n{_SEEDED_WORDS}" if ledger.seeded else ""
     title = (
-        f"{ledger.epsilon:.3f} spent, in $\\epsilon$ at $\\delta$ = "
+        f"{claim(ledger.epsilon, 3)} spent, in $\\epsilon$ at $\\delta$ = "
         f"{ledger.delta:g}{mark}"
     )
     ax = canvas(ax, 6.0, 0.8 + 0.4 * max(len(lines), 1), title)

@@ -44,6 +44,7 @@ from privpgd.private.spending import (
     check_units,
     noise_generator,
     open_ledger,
+    spent_by,
     widest_noise,
 )
 
@@ -166,7 +167,7 @@ def measure(
     "Count, charge the ledger, add noise: all that leaves the private side."
     unit = make_options(Unit, None, {"neighbors": neighbors, **persons})
     shares = normalize_workload(workload, schema)
-    account = open_ledger(budget, ledger, unit, seed)
+    account = open_ledger(budget, ledger, unit, seed, carried=spent_by(schema))
     generator = noise_generator(seed, account, "measure")
     sigmas = call_sigmas(budget, account, list(shares.values()), unit=unit)
     check_noise(shares, sigmas, widest_noise(seed))

@@ -40,7 +40,7 @@ from ..core.records import Measurement, estimate_total
 from ..table.schema import Schema
 from .calibration import least_scale
 from .counting import count_codes, count_marginals, normalize_workload
-from .ledger import Ledger, check_unit
+from .ledger import Ledger, check_unit, claim
 from .measure import count_entry, noisy_measurement, uncovered_columns
 from .noise import exponential_mechanism
 from .persons import Unit, as_unit, row_choice
@@ -237,7 +237,7 @@ def _rho_scale(plan: Sequence[Entry], budget: Budget | None, ledger: Ledger) -> 
 
 def _tight_scale(plan: Sequence[Entry], budget: Budget | None, ledger: Ledger) -> float:
     "The factor of a plan whose cost is counted by the tight account."
-    limit, spent = (ledger.budget, ledger.entries) if budget is None else (budget, ())
+    limit, spent = (ledger.budget, ledger.own) if budget is None else (budget, ())
     epsilon, delta = limit.pair
 
     def cost(scale):
@@ -339,7 +339,7 @@ class Selection:
         )
         return (
             f"Selection({len(self.cliques)} marginals ({sizes}) by {len(self.rounds)} "
-            f"choices, epsilon {self.ledger.epsilon:.4g})"
+            f"choices, epsilon {claim(self.ledger.epsilon)})"
         )
 
 

@@ -35,7 +35,7 @@ from .counting import all_kway, clique_shape
 from .ledger import Ledger
 from .measure import measure
 from .persons import Unit, as_unit
-from .spending import open_ledger
+from .spending import open_ledger, spent_by
 
 # %% auto #0
 __all__ = [
@@ -311,7 +311,8 @@ def run_selector(
         return Selection(*measure(frame, schema, select, budget, **common))
     selector = _make_selector(select, generator, fields_)
     seed, adaptive = spending.seed, is_adaptive(select)
-    account = open_ledger(budget, spending.ledger, spending.unit, seed, adaptive)
+    about = spending.unit, seed, adaptive, spent_by(schema)
+    account = open_ledger(budget, spending.ledger, *about)
     oracle = PrivateOracle(
         frame,
         schema,

@@ -10,6 +10,7 @@ __all__ = [
     "check_rows",
     "noise_generator",
     "call_sigmas",
+    "spent_by",
     "widest_noise",
     "check_noise",
 ]
@@ -23,7 +24,7 @@ import numpy as np
 from ..core.checks import Advice, InputError
 from .account import Budget, BudgetError, Entry
 from .calibration import calibrate
-from .ledger import Ledger, check_budget, check_unit
+from .ledger import Ledger, Spent, check_budget, check_unit, rho_left_of
 from .noise import SEEDED_SIGMA_LIMIT
 from .persons import Unit, as_unit
 
@@ -35,8 +36,12 @@ def open_ledger(
     neighbors: str | Unit,  # "replace" or "add-remove", or a unit
     seed: Any = None,  # not None: the account is marked as seeded
     adaptive: bool = False,  # a new account allows widths that depend on answers
+    carried: Iterable[Spent] = (),  # what was spent on the same table before
 ) -> Ledger:
-    "The account to charge: the one given, or a new one for this budget."
+    """The account to charge: the one given, or a new one for this budget.
+
+    What was spent before is charged to the one given; a new one lists it beside its own
+    budget."""
     if budget is None and ledger is None:
         raise InputError(
             "There is no budget",
@@ -47,8 +52,12 @@ def open_ledger(
     unit = as_unit(neighbors)
     if ledger is None:
         assert budget is not None
-        options: dict = dict(adaptive=adaptive, person=unit.person)
-        return Ledger(budget, unit.neighbors, seed is not None, **options)
+        carried = tuple(carried)
+        before = tuple(entry for spent in carried for entry in spent.entries)
+        options: dict = dict(adaptive=adaptive, person=unit.person, carried=before)
+        account = Ledger(budget, unit.neighbors, seed is not None, **options)
+        account.carry(carried)  # all of it is there: this compares the units
+        return account
     if not isinstance(ledger, Ledger):
         raise InputError(
             "is not a Ledger",
@@ -57,6 +66,7 @@ def open_ledger(
             value=ledger,
         )
     check_unit(ledger, unit)
+    ledger.carry(carried)
     return ledger
 
 
@@ -123,10 +133,33 @@ def call_sigmas(
     "Noise of each part of a call, within its budget or what the ledger has left."
     spent = tuple(planned)
     if ledger.adaptive:
-        budget = Budget(rho=ledger.rho_left if budget is None else budget.zcdp)
+        rho = _rho_of_call(budget, ledger, spent)
+        budget, spent = Budget(rho=rho), ()
     elif budget is None:
-        budget, spent = ledger.budget, (*ledger.entries, *spent)
+        budget, spent = ledger.budget, (*ledger.own, *spent)
     return calibrate(budget, weights, unit or ledger.neighbors, spent)
+
+
+def _rho_of_call(
+    budget: Budget | None, ledger: Ledger, planned: tuple[Entry, ...]
+) -> float:
+    "zCDP that a call on a filter may spend beside what is planned."
+    if not planned:
+        return ledger.rho_left if budget is None else budget.zcdp
+    limit = ledger.budget if budget is None else budget
+    spent = (*ledger.own, *planned) if budget is None else planned
+    if (rho := rho_left_of(limit, spent)) > 0:
+        return rho
+    raise BudgetError(
+        f"Nothing is left of {limit}", "spend less before, or grant a larger budget"
+    )
+
+
+def spent_by(*things: Any) -> list[Spent]:
+    "What it cost to learn these things, as far as they were learned."
+    found = (getattr(thing, "spent", None) for thing in things)
+    each = {id(spent): spent for spent in found if isinstance(spent, Spent)}
+    return list(each.values())
 
 
 def widest_noise(seed: Any) -> int:  # rows a cell

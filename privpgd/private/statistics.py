@@ -28,11 +28,12 @@ from privpgd.private.spending import (
     check_units,
     noise_generator,
     open_ledger,
+    spent_by,
     widest_noise,
 )
 
 from ..core.checks import InputError, make_options
-from .ledger import Ledger, check_budget
+from .ledger import Ledger, Spent, check_budget
 from .noise import discrete_gaussian
 from .persons import Unit, as_unit, fold_units, row_choice
 
@@ -44,6 +45,7 @@ __all__ = [
     "check_features",
     "squared_moves",
     "statistic_sigma",
+    "PaidNumber",
     "Target",
     "RowSums",
     "measure_statistic",
@@ -189,6 +191,20 @@ def statistic_sigma(
 
 
 # %% ../../nbs/private/statistics.ipynb #c021
+class PaidNumber(float):
+    "A noisy number that knows what it cost; it is a float otherwise."
+
+    spent: Spent
+
+    def __new__(cls, value: float, spent: Spent) -> PaidNumber:
+        number = super().__new__(cls, value)
+        number.spent = spent
+        return number
+
+    def __reduce__(self) -> tuple:
+        return type(self), (float(self), self.spent)
+
+
 @dataclass(frozen=True)
 class Target:
     "A statistic of the real data, with noise."
@@ -199,7 +215,12 @@ class Target:
     sigma: float  # noise of each sum, in rows
 
     def __float__(self) -> float:
-        return self.value
+        return float(self.value)
+
+    @property
+    def spent(self) -> Spent | None:
+        "What it cost."
+        return getattr(self.value, "spent", None)
 
 
 def _value_and_slope(
@@ -284,7 +305,7 @@ def measure_statistic(
         )
     check_budget(budget)
     unit = make_options(Unit, None, {"neighbors": neighbors, **persons})
-    account = open_ledger(budget, ledger, unit, seed)
+    account = open_ledger(budget, ledger, unit, seed, carried=spent_by(schema))
     column_map = statistic.column_map(schema, line)
     moves = squared_moves(statistic, column_map, unit)
     grid = FEATURE_GRID * unit.grid
@@ -301,12 +322,14 @@ def measure_statistic(
         rows_counted = n if unit.grid > 1 else found.rows
         sums = np.append(sums, grid * rows_counted)
     facts = moves, sigma, step, len(sums), seed is not None
-    account.spend([_statistic_entry(statistic, *facts)], unit)
+    entry = _statistic_entry(statistic, *facts)
+    account.spend([entry], unit)
     noisy = discrete_gaussian(sums, sigma, generator)
     total = float(n) if unit.public_total else _noisy_total(noisy / grid, counted)
     means = (noisy[:-1] if counted else noisy) / grid / total
     value, slope = _value_and_slope(statistic, column_map, means)
-    return Target(statistic, value, slope * sigma / grid / total, sigma / grid), account
+    paid = PaidNumber(value, Spent((entry,), unit.neighbors, unit.person))
+    return Target(statistic, paid, slope * sigma / grid / total, sigma / grid), account
 
 
 def _noisy_total(
