@@ -109,6 +109,22 @@ _SHARED: dict[str, dict[str, Any]] = {
         choices=("replace", "add-remove"),
         help="is the number of rows public (replace) or private (add-remove)?",
     ),
+    "--person": dict(
+        metavar="COLUMN",
+        help="column that names a person: the promise is about all of their rows, and "
+        "not about one row",
+    ),
+    "--max-rows": dict(
+        type=int,
+        metavar="K",
+        help="with --person: at most K rows of each are counted, at random (default: "
+        "all, and they share a weight of one)",
+    ),
+    "--ledger": dict(
+        metavar="FILE",
+        help="account of the table, to which this is charged (open it with privpgd "
+        "account)",
+    ),
     "--schema": dict(
         metavar="FILE",
         help="JSON file with the public facts about the columns (needed; draft it with "
@@ -127,7 +143,15 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--target": dict(metavar="COLUMN", help="column to predict there"),
 }
 _BUDGET = ("--epsilon", "--delta")
-_METHOD = ("--preset", "--select", "--particles", "--epochs", "--neighbors")
+_METHOD = (
+    "--preset",
+    "--select",
+    "--particles",
+    "--epochs",
+    "--neighbors",
+    "--person",
+    "--max-rows",
+)
 
 
 def _add_shared(
@@ -283,7 +307,31 @@ def _add_synth(commands: Any) -> None:
         help="rows to write (default: as many as the table has, if that is public, and "
         "at most one for each particle)",
     )
-    _add_shared(synth, *_BUDGET, "--seed", *_METHOD, "--unit")
+    _add_shared(synth, *_BUDGET, "--seed", *_METHOD, "--unit", "--ledger")
+
+
+def _add_account(commands: Any) -> None:
+    account = _add_command(
+        commands,
+        "account",
+        "what was spent on a table, from its ledger, or a new ledger for it",
+        "privpgd account table.ledger",
+        "privpgd account table.ledger --open --epsilon 3 --delta 1e-6 \\\n"
+        "      --name 'patients 2024' --schema schema.json",
+    )
+    account.add_argument("ledger", help="file with the account of a table")
+    account.add_argument(
+        "--open", action="store_true", help="make a new one, for the budget given"
+    )
+    account.add_argument(
+        "--name", metavar="WORDS", help="what the holder calls the table"
+    )
+    account.add_argument(
+        "--planned",
+        action="store_true",
+        help="all widths are fixed before anybody looks: less noise, and no filter",
+    )
+    _add_shared(account, *_BUDGET, "--neighbors", "--person", "--schema")
 
 
 def _add_sample(commands: Any) -> None:
@@ -432,6 +480,7 @@ def make_parser() -> argparse.ArgumentParser:
         _add_schema,
         _add_plan,
         _add_synth,
+        _add_account,
         _add_sample,
         _add_report,
         _add_evaluate,
@@ -447,6 +496,7 @@ _MODULES = {
     "schema": "drafting",
     "plan": "commands",
     "synth": "commands",
+    "account": "commands",
     "sample": "commands",
     "report": "commands",
     "evaluate": "commands",

@@ -13,6 +13,7 @@ __all__ = [
     "columns_from_data",
     "finish_release",
     "synth_command",
+    "account_command",
     "open_model",
     "sample_command",
     "describe_coverage",
@@ -43,7 +44,9 @@ from privpgd.app.tables import (
 )
 
 from ..core.checks import InputError, whole_number
+from ..private.ledger import entry_notes
 from ..table.draft import names_identifier
+from ..table.pieces import with_person
 from ..table.schema import Schema
 from .console import Console, shell_words, split_words, wrapped
 
@@ -111,6 +114,8 @@ def make_plan(
         epochs=args.epochs,
         neighbors=args.neighbors,
         public=_open_optional(getattr(args, "public", None), schema),
+        person=args.person,
+        max_rows=args.max_rows,
     )
     return dataclasses.replace(
         made,
@@ -129,6 +134,11 @@ def plan_command(args: argparse.Namespace, console: Console) -> None:
     if args.table is not None and args.neighbors == "add-remove":
         raise InputError(
             "--neighbors add-remove keeps the number of rows private",
+            "give a public guess of it with --rows instead of the table",
+        )
+    if args.table is not None and args.person is not None:
+        raise InputError(
+            "--person keeps the number of rows private",
             "give a public guess of it with --rows instead of the table",
         )
     n = args.rows
@@ -178,6 +188,8 @@ def _make_model(args: argparse.Namespace, schema: Schema) -> Any:
         n_particles=args.particles,
         epochs=args.epochs,
         neighbors=args.neighbors,
+        person=args.person,
+        max_rows=args.max_rows,
         seed=args.seed,
         verbose=not args.quiet,
     )
@@ -189,16 +201,21 @@ def command_ledger(
     args: argparse.Namespace,
     neighbors: str = "replace",
     adaptive: bool = False,  # what is measured depends on earlier measurements
+    person: str | None = None,  # column that names a person
+    schema: Schema | None = None,  # for an account in a file
 ) -> Any:
-    "A ledger for the budget of the options."
+    "A ledger for the budget of the options, or the account that they name."
     from privpgd.private.account import Budget
     from privpgd.private.ledger import Ledger
 
+    if path := getattr(args, "ledger", None):
+        return Ledger.open(path, neighbors=neighbors, person=person, schema=schema)
     return Ledger(
         Budget(epsilon=args.epsilon, delta=args.delta),
         neighbors,
         seeded=args.seed is not None,
         adaptive=adaptive,
+        person=person,
     )
 
 
@@ -234,12 +251,12 @@ def _tell_left_out(args: argparse.Namespace, console: Console, names: list) -> N
     listed = ", ".join(map(str, names))
     console.say(wrapped(f"left out, because the schema does not name them: {listed}"))
     identifiers = [str(name) for name in names if names_identifier(str(name))]
-    if identifiers and args.unit is None:
+    if identifiers and args.unit is None and args.person is None:
         console.say(
             wrapped(
                 f"{', '.join(identifiers)}: if somebody has several rows, the promise, "
-                "which is about one row, protects them less; say what a row is with "
-                "--unit."
+                "which is about one row, protects them less; name the column with "
+                "--person, or say what a row is with --unit."
             )
         )
 
@@ -268,8 +285,9 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     schema = fix_dtypes(read_schema(args.schema))
     console.step(f"reading {'the standard input' if args.table == '-' else args.table}")
     model = _make_model(args, schema)
-    table, extra = open_table(args.table, schema)
-    public_n = args.neighbors == "replace"
+    read = schema if args.person is None else with_person(schema, args.person)
+    table, extra = open_table(args.table, read)
+    public_n = args.neighbors == "replace" and args.person is None
     n = count_table(args.table, table, schema) if public_n else None
     made = make_plan(args, schema, n).check()
     _tell_left_out(args, console, extra)
@@ -280,7 +298,10 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     from privpgd.app.synthesizer import fit_model
 
     console.step("counting, adding noise, fitting")
-    console.ledger = command_ledger(args, args.neighbors, args.select == "aim")
+    adaptive = args.select == "aim"
+    about = args.neighbors, adaptive, args.person, schema
+    console.ledger = command_ledger(args, *about)
+    console.before = len(console.ledger.entries)
     fit_model(model, table, schema, console.ledger, planned=True)
     console.step("writing")
     rows, why = choose_rows(args.rows, n, args.particles)
@@ -291,8 +312,38 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     console.write(args.output, lambda p: write_sample(model, rows, p))
     console.say(f"{rows:,} rows, {why}")
     advice = made.advice if public_n else list(map(shell_words, warnings_of(model)))
-    private = not columns_from_data(model) and not console.ledger.seeded
+    private = not columns_from_data(model) and console.ledger.private
     finish_release(console, rows=rows, private=private, advice=advice)
+
+
+# %% ../../nbs/app/commands.ipynb #c0acm1
+def account_command(args: argparse.Namespace, console: Console) -> None:
+    "Show the account of a table, or open one."
+    from privpgd.app.report import ledger_text
+    from privpgd.private.account import Budget
+    from privpgd.private.ledger import Ledger, claim
+
+    if args.open:
+        ledger: Any = Ledger.open(
+            args.ledger,
+            Budget(epsilon=args.epsilon, delta=args.delta),
+            name=args.name,
+            schema=None if args.schema is None else read_schema(args.schema),
+            neighbors=args.neighbors,
+            person=args.person,
+            planned=args.planned,
+        )
+    else:
+        ledger = Ledger.open(args.ledger, name=args.name)
+    tight = claim(ledger.planned_epsilon)
+    console.say(wrapped(f"Account of {ledger.name}"))
+    console.say(ledger_text(ledger))
+    console.say(wrapped(ledger.relation, "  "))
+    if ledger.adaptive and ledger.entries:
+        words = f"epsilon would be {tight} if all widths were fixed beforehand"
+        console.say(wrapped(words, "  "))
+    facts = json.loads(ledger.to_json())
+    console.result(name=ledger.name, ledger=facts, private=ledger.private)
 
 
 # %% ../../nbs/app/commands.ipynb #c28402b
@@ -339,6 +390,8 @@ def describe_coverage(
             f"the promise does not cover the bounds or levels of {', '.join(names)}, "
             "which were read from the data"
         )
+    if notes := entry_notes(model.privacy_.entries):
+        return False, f"the promise does not cover {', '.join(notes)}"
     if model.privacy_.seeded:
         return False, "the noise was drawn from a seed, so this is for experiments only"
     return True, "noisy numbers and public facts only"

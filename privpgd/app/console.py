@@ -40,7 +40,9 @@ FLAGS = {
     "levels": "--levels",
     "n": "--rows",
     "n_particles": "--particles",
+    "max_rows": "--max-rows",
     "neighbors": "--neighbors",
+    "person": "--person",
     "seed": "--seed",
     "select": "--select",
     "target": "--target",
@@ -112,6 +114,7 @@ class Console:
         self.written: list[str] = []  # finished outputs; "-" stands for a pipe
         self.writing: str | None = None  # the output that is being written
         self.ledger: Any = None  # the ledger of the command, when it has one
+        self.before = 0  # entries of the ledger that are not of this command
         self.resumes = ""  # how a stopped command goes on, if it can
 
     def check(self) -> None:
@@ -172,7 +175,7 @@ class Console:
     @property
     def spent(self) -> bool:
         "Whether noise was drawn."
-        return bool(self.ledger is not None and self.ledger.entries)
+        return self.ledger is not None and len(self.ledger.entries) > self.before
 
 
 # %% ../../nbs/app/console.ipynb #c87f103
@@ -191,10 +194,10 @@ def spent_sentence(
         return f"nothing was spent, {done}"
     if not console.written:
         done += ", so no noisy number has left this process"
+    from privpgd.private.ledger import round_up
+
     ledger = console.ledger
-    return (
-        f"epsilon = {ledger.epsilon:.4g} at delta = {ledger.delta:g} was spent, {done}"
-    )
+    return f"epsilon = {round_up(ledger.epsilon, 4):g} at delta = {ledger.delta:g} was spent, {done}"
 
 
 # %% ../../nbs/app/console.ipynb #c51b7dc

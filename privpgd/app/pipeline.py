@@ -47,9 +47,11 @@ from ..methods.refiner import ProductGenerator, rounds_generator
 from ..methods.registry import GENERATORS, make_generator
 from ..private.account import Budget
 from ..private.counting import normalize_workload
-from ..private.ledger import Ledger
+from ..private.ledger import Ledger, round_up
 from ..private.measure import with_oneways
 from ..private.oracle import Selection, check_generator
+from ..private.persons import Unit
+from ..private.spending import open_ledger, spent_by
 from ..table.schema import Schema
 from ..table.sources import preview
 
@@ -168,6 +170,9 @@ class Job:
     select_options: Mapping = field(default_factory=dict)  # of a selector by name
     public: Mapping = field(default_factory=dict)  # clique -> table, not measured
     verbose: bool = False  # progress bars
+    person: str | None = None  # column that names a person; None: a row is a person
+    max_rows: int | None = None  # rows of a person that are counted; None: weight one
+    paid: tuple = ()  # measured numbers, which know what they cost
 
 
 @dataclass(frozen=True)
@@ -251,12 +256,10 @@ def open_account(
     ledger: Ledger | None = None,  # account to charge; None opens one
 ) -> Ledger:
     "The account of a job; widths chosen after looking need an adaptive one."
-    if ledger is not None:
-        return ledger
-    seeded = job.seed is not None
-    if job.budget is None:
-        raise InputError("There is neither a budget nor a ledger", "give one of them")
-    return Ledger(job.budget, job.neighbors, seeded, adaptive=is_adaptive(job.select))
+    unit = Unit(job.neighbors, job.person)
+    carried = spent_by(job.schema, *job.paid)
+    adaptive = is_adaptive(job.select)
+    return open_ledger(job.budget, ledger, unit, job.seed, adaptive, carried)
 
 
 # %% ../../nbs/app/pipeline.ipynb #c31ec9f
@@ -304,7 +307,7 @@ def _spending_noted(recorder: _Recorder, ledger: Ledger) -> Iterator[None]:
         if ledger.entries != before:
             note = (
                 "The budget was spent before this error: the ledger stands at epsilon "
-                f"= {ledger.epsilon:.4g}."
+                f"= {round_up(ledger.epsilon, 4):g}."
             )
             if recorder.selection.measurements:
                 note += (
@@ -343,13 +346,15 @@ def run_pipeline(
                 generator=recorder if uses_guide(job.select) else None,
                 seed=job.seed,
                 neighbors=job.neighbors,
+                person=job.person,
+                max_rows=job.max_rows,
                 ledger=account,
                 public=job.public,
                 verbose=job.verbose,
                 **options,
             )
         selection = recorder.selection
-        stored = job.schema.with_dtypes(preview(frame, job.schema))
+        stored = job.schema.with_dtypes(preview(frame, job.schema, job.person))
         codes = job.generator.fit(selection.measurements, stored)
     return Outcome(stored, codes, selection, account)
 
@@ -376,6 +381,8 @@ def synthesize(
     # for a selector by name: rounds, alpha, shares, workload
     select_options: Mapping | None = None,
     verbose: bool = False,  # progress bars
+    person: str | None = None,  # column that names a person; None: a row is a person
+    max_rows: int | None = None,  # rows of a person that are counted; None: weight one
 ) -> tuple[pd.DataFrame, Ledger]:  # the synthetic table and the charged account
     "A private synthetic copy of a table, by any selector and any generator."
     all_that_is_left = epsilon is None and ledger is not None
@@ -407,6 +414,8 @@ def synthesize(
         guides,
         {} if select_options is None else select_options,
         verbose=verbose,
+        person=person,
+        max_rows=max_rows,
     )
     outcome = run_pipeline(frame, job, ledger)
     return outcome.decode(None if seed is None else seeds.placing), outcome.ledger

@@ -20,7 +20,6 @@ __all__ = [
 
 # %% ../../nbs/app/plan.ipynb #c003
 import html
-import inspect
 import itertools
 import json
 import math
@@ -48,11 +47,11 @@ from privpgd.core.checks import (
 )
 
 from ..core.memory import memory_limit, size_words
-from ..private.account import SENSITIVITY, Budget
+from ..private.account import Budget
 from ..private.calibration import calibrate
 from ..private.counting import CELL_LIMIT, memory_problem, normalize_workload
-from ..private.ledger import Ledger
-from ..private.select import check_selector
+from ..private.persons import Unit
+from ..private.select import SELECTORS, check_selector
 from ..table.pieces import piece_rows
 from .advice import Expected, advise, expected
 
@@ -105,75 +104,14 @@ def _median_pair(sizes: list) -> int:
     return int(np.median([a * b for a, b in itertools.combinations(sizes, 2)]))
 
 
-def _selector_defaults(select: str) -> dict:
-    "The default options of a selector."
-    from privpgd.private.select import SELECTORS
-
-    parameters = inspect.signature(SELECTORS[select]).parameters
-    return {name: p.default for name, p in parameters.items()}
-
-
-def _aim_noise(
-    d: int, budget: Budget, neighbors: str
-) -> tuple[float, int]:  # noise of the first round, most rounds
-    "The noise that AIM begins with."
-    from privpgd.private.adaptive import BudgetSchedule
-    from privpgd.private.oracle import available_rho
-
-    account = Ledger(budget, neighbors, adaptive=True)
-    alpha = _selector_defaults("aim")["alpha"]
-    rounds = _MOST_PAIRS["aim"](d)
-    rho = available_rho(budget, account)
-    schedule = BudgetSchedule(rho, alpha, rounds, SENSITIVITY[neighbors])
-    sigma = schedule.sigma
-    schedule.used = d * schedule.table_cost()
-    most = 0
-    while not schedule.last:
-        schedule.start_round()
-        most += 1
-    return sigma, most
-
-
-def _planned_entries(select: str, d: int, neighbors: str) -> list:
-    "What MST or MWEM will spend, in the order of their ledgers."
-    from privpgd.private.oracle import L1_SENSITIVITY, planned_choice, planned_table
-
-    step = L1_SENSITIVITY[neighbors]
-    usual = _selector_defaults(select)
-    if select == "mwem":
-        alpha = usual["alpha"]
-        choices = [planned_choice((1 - alpha) / d, step)] * d
-        return choices + [planned_table(alpha / d, neighbors)] * d
-    columns, choosing, pairs = usual["shares"]
-    rounds = max(d - 1, 1)
-    entries: list = [planned_table(columns / d, neighbors)] * d
-    entries += [planned_choice(choosing / rounds, step)] * (d - 1)
-    return entries + [planned_table(pairs / rounds, neighbors)] * (d - 1)
-
-
-def _selector_noise(
-    select: str, d: int, budget: Budget, neighbors: str
-) -> tuple[float, float, int]:  # noise of a column, noise of a choice, most choices
-    "The noise that a selector begins with, by its own account and its own defaults."
-    # loaded when a selector is asked for: it brings torch, which other plans do without
-    from privpgd.private.oracle import fit_plan
-
-    if select == "aim":
-        sigma, most = _aim_noise(d, budget, neighbors)
-        return sigma, sigma, most
-    entries = _planned_entries(select, d, neighbors)
-    fitted = fit_plan(entries, budget, Ledger(budget, neighbors))
-    first, last = fitted[0].sigma, fitted[-1].sigma
-    return first or math.inf, last or math.inf, _MOST_PAIRS[select](d)
-
-
 # %% ../../nbs/app/plan.ipynb #c019
 def _selector_lines(
-    schema: Any, n: int | None, select: str, budget: Budget, neighbors: str
+    schema: Any, n: int | None, select: str, budget: Budget, unit: Unit
 ) -> list[Expected]:
     "A selector's marginals, as far as they are known."
     names, sizes = list(schema.names), [int(k) for k in schema.shape]
-    single, pair, times = _selector_noise(select, len(names), budget, neighbors)
+    # by the selector's own account and its own defaults
+    single, pair, times = SELECTORS[select]().first_noise(len(names), budget, unit)
     lines = []
     if select != "mwem":
         lines = [expected((x,), k, single, n) for x, k in zip(names, sizes)]
@@ -184,14 +122,14 @@ def _selector_lines(
 
 
 def _planned_lines(
-    schema: Any, n: int | None, budget: Budget, preset: str, select: Any, neighbors: str
+    schema: Any, n: int | None, budget: Budget, preset: str, select: Any, unit: Unit
 ) -> tuple:
     "Every marginal with its noise."
     if isinstance(select, str):
         check_selector(select)
-        return tuple(_selector_lines(schema, n, select, budget, neighbors))
+        return tuple(_selector_lines(schema, n, select, budget, unit))
     rows = planned_marginals(schema, preset, select)
-    sigmas = calibrate(budget, [share for _, _, share in rows], neighbors)
+    sigmas = calibrate(budget, [share for _, _, share in rows], unit)
     return tuple(
         expected(columns, cells, sigma, n)
         for (columns, cells, _), sigma in zip(rows, sigmas)
@@ -568,6 +506,24 @@ class PlanOptions:
     memory: int | None = None  # bytes that may be used; None for this machine's
     # a table that is public, such as last year's: shows what the bins hide
     public: Any = None
+    person: str | None = None  # column that names a person; None: a row is a person
+    max_rows: int | None = None  # rows of a person that are counted; None: weight one
+
+
+def _price_of_rows(lines: tuple, unit: Unit) -> tuple[str, ...]:
+    "What other numbers of rows a person would cost, in a sentence."
+    if unit.person is None:
+        return ()
+    sigma = max(line.sigma for line in lines) / unit.rows
+    prices = (f"{k * sigma:.3g} with max_rows={k}" for k in (1, 2, 4, 8, 16))
+    own = "all rows of a person share a weight of one"
+    if unit.max_rows:
+        plural = "s" * (unit.max_rows > 1)
+        own = f"at most {unit.max_rows} row{plural} of a person"
+    python = f"The promise is about a person ({unit.person}), {own}: the largest noise "
+    python += f"is {sigma * unit.rows:.3g} rows a cell. It would be {', '.join(prices)}"
+    python += f", or {sigma:.3g} where rows share a weight of one."
+    return (Advice(python, python.replace("max_rows=", "--max-rows ")),)
 
 
 def _check_rows(n: Any) -> int | None:
@@ -586,7 +542,7 @@ def plan(
     delta: float,  # its additive part
     options: PlanOptions | None = None,  # how the release is made
     # fields of `PlanOptions`: preset, select, n_particles, epochs, neighbors, memory,
-    # public
+    # public, person, max_rows
     **fields: Any,
 ) -> Plan:
     "Work out a release from public facts; nothing private is read, nothing is spent."
@@ -595,7 +551,8 @@ def plan(
     epsilon, delta = float(epsilon), float(delta)
     n = _check_rows(n)
     sizes = [int(k) for k in schema.shape]
-    lines = _planned_lines(schema, n, budget, o.preset, o.select, o.neighbors)
+    unit = Unit(o.neighbors, o.person, o.max_rows)
+    lines = _planned_lines(schema, n, budget, o.preset, o.select, unit)
     needs: dict[str, Any] = dict(n_particles=o.n_particles, n=n)
     needed = memory_needed(schema, preset=o.preset, select=o.select, **needs)
     seconds = _predict_seconds(
@@ -606,6 +563,7 @@ def plan(
     limit = memory_limit() if o.memory is None else o.memory
     refusal = _refusal(schema, o.preset, o.select, limit, **needs)
     hidden = bin_advice(schema, o.public)
+    advice = (*advise(schema, lines, n, epsilon, delta), *hidden) if n else ()
     return Plan(
         n,
         len(sizes),
@@ -616,7 +574,7 @@ def plan(
         lines,
         needed,
         seconds,
-        (*advise(schema, lines, n, epsilon, delta), *hidden) if n else (),
+        (*_price_of_rows(lines, unit), *advice),
         Advice(str(refusal), refusal.render(shell=True)) if refusal else None,
         forecast_columns(schema, lines, n, o.public),
     )

@@ -49,6 +49,14 @@ from privpgd.evaluation.columns import (
     has_units,
     open_paired_columns,
 )
+from privpgd.private.ledger import (
+    Ledger,
+    claim,
+    delta_share_words,
+    entry_notes,
+    ledger_lines,
+    round_up,
+)
 
 from .. import __version__
 from ..core.checks import InputError
@@ -59,7 +67,6 @@ from ..evaluation.marginals import pair_tables, total_variation
 from ..evaluation.metrics import as_codes, evaluate
 from ..evaluation.units import precise_columns, show_units, value_words
 from ..evaluation.verdict import axis_scale, grade_columns, verdict
-from ..private.ledger import Ledger, delta_share_words, entry_notes, ledger_lines
 from ..private.measure import UNNOISED
 from ..table.columns import level_words
 from ..table.schema import column_to_dict, decimals_words
@@ -89,11 +96,11 @@ def _ledger_heading(ledger: Ledger) -> str:
     "What was spent of the budget, in one sentence."
     if ledger.budget.rho:
         return (
-            f"Ledger: rho {ledger.spent:.4f} spent of {ledger.budget.rho:g}, epsilon "
-            f"{ledger.epsilon:.4f} at delta = {ledger.delta:g}"
+            f"Ledger: rho {claim(ledger.spent)} spent of {ledger.budget.rho:g}, epsilon "
+            f"{claim(ledger.epsilon)} at delta = {ledger.delta:g}"
         )
     return (
-        f"Ledger: epsilon {ledger.spent:.4f} spent of {ledger.budget.epsilon:g}, at "
+        f"Ledger: epsilon {claim(ledger.spent)} spent of {ledger.budget.epsilon:g}, at "
         f"delta = {ledger.delta:g}"
     )
 
@@ -125,25 +132,13 @@ def ledger_text(
 
 
 # %% ../../nbs/app/report.ipynb #c029
-_NEIGHBOURS = {
-    "replace": (
-        "Two tables are neighbours when one row is replaced by any other; the number "
-        "of rows is public."
-    ),
-    "add-remove": (
-        "Two tables are neighbours when one row is added or removed; the number of "
-        "rows is not published, and where this page needs it, it uses a noisy estimate."
-    ),
-}
-
-
 def _promise_section(model: Any) -> str:
     "What was released and under which guarantee."
     ledger = model.privacy_
     n = estimate_total(model.measurements_)
     rows = f"about {n:,.0f} rows (a noisy estimate)"
-    if ledger.neighbors == "replace":
-        rows = f"{n:,.0f} rows"
+    if model.measurements_[0].total is not None:
+        rows = f"{n:,.0f} {'rows' if ledger.person is None else 'persons'}"
     required = ", ".join(getattr(model, "requirements_", []))
     asked = (
         "Beyond the noisy marginals, the rows were made to keep what the publisher "
@@ -160,10 +155,10 @@ def _promise_section(model: Any) -> str:
             "agree with the noisy ones."
         ),
         paragraph(asked) if required else "",
-        f'<p class="promise">Differential privacy with ε = {ledger.epsilon:.3g} and δ '
+        f'<p class="promise">Differential privacy with ε = {round_up(ledger.epsilon):g} and δ '
         f"= {ledger.delta:g}</p>",
         paragraph(ledger.meaning),
-        paragraph(_NEIGHBOURS[ledger.neighbors]),
+        paragraph(ledger.relation),
         paragraph(
             "Whatever is computed from the released table keeps the promise. Another "
             "release about the same people adds to it."
@@ -173,14 +168,15 @@ def _promise_section(model: Any) -> str:
 
 def _about_rows(model: Any, unit: str | None = None) -> str:
     "What the promise is about: one row, and what that means for several."
+    if person := model.privacy_.person:
+        return f"The promise is about a person: all rows with the same {person}."
     row = "; whether a row is a person, the program cannot see."
     if unit:
         row = f", and a row is {unit}."
     return (
         f"The promise is about one row{row} If a person can have several rows, the "
-        "promise for the person is weaker: the ε of all of somebody's rows together "
-        "is at most their number times the ε above (five rows: "
-        f"{5 * model.privacy_.epsilon:.3g}), with a larger δ."
+        "promise for the person is weaker: somebody with five rows has ε = "
+        f"{round_up(model.privacy_.group_epsilon(5)):g} at the same δ."
     )
 
 
@@ -220,7 +216,7 @@ def _ledger_section(model: Any) -> str:
     return section(
         "The ledger",
         paragraph(
-            f"ε = {ledger.epsilon:.4f} spent at δ = {ledger.delta:g}, of a budget of "
+            f"ε = {claim(ledger.epsilon)} spent at δ = {ledger.delta:g}, of a budget of "
             f"{ledger.budget}, {counted}"
         ),
         table(["what", "noise", "share"], ledger_rows(ledger), "What was spent"),

@@ -44,6 +44,7 @@ from ..core.checks import Advice, InputError, one_of, whole_number
 from ..methods.privpgd import PRESETS, PrivPGDGenerator
 from ..private.account import Budget
 from ..private.ledger import Ledger
+from ..private.persons import Unit
 from ..private.select import check_selector, is_selector
 from ..table.schema import Schema
 from ..table.sources import count_rows, kind_of, preview, rows_known
@@ -61,6 +62,14 @@ def check_arguments(model: Any, schema: Any) -> Budget:
     check_schema(schema)
     one_of("preset", model.preset, PRESETS)
     one_of("neighbors", model.neighbors, ("replace", "add-remove"))
+    unit = Unit(model.neighbors, model.person, model.max_rows)
+    if unit.person is not None and unit.person in schema.names:
+        raise InputError(
+            "is a column of the schema, and would be released",
+            "take it out of the schema",
+            argument="person",
+            value=unit.person,
+        )
     one_of("device", model.device, ("auto", "cpu", "cuda"))
     if model.device == "cuda" and not torch.cuda.is_available():
         raise InputError(
@@ -98,6 +107,12 @@ def model_requirements(model: Any, schema: Schema) -> Requirements:
             "neighbors='add-remove' keeps it private",
             "use neighbors='replace'",
         )
+    if shows_n and model.person is not None:
+        raise InputError(
+            "constraints holds PublicColumns of all rows, but with a person not all "
+            "rows are counted",
+            "say PublicColumns(…, external=True), or leave out person",
+        )
     penalties = [p for p in requirements.penalties if isinstance(p, Penalty)]
     idle = [p for p in penalties if p.limit is None]
     if model.epochs == 0 and idle:
@@ -122,6 +137,8 @@ class _PlanWriteReport:
     n_particles: int
     epochs: int | None
     neighbors: str
+    person: str | None
+    max_rows: int | None
 
     def plan(
         self,
@@ -136,12 +153,11 @@ class _PlanWriteReport:
                 "plan needs the schema, too", "plan(table, schema), as fit does"
             )
         known = isinstance(frame_or_n, (int, np.integer))
-        if not known and self.neighbors == "add-remove":
+        if not known and (self.neighbors == "add-remove" or self.person is not None):
+            why = "a person" if self.person else f"neighbors={self.neighbors!r}"
             raise InputError(
-                "keeps the number of rows private",
+                f"{why} keeps the number of rows private",
                 "give plan a public guess of it instead of the table",
-                argument="neighbors",
-                value="add-remove",
             )
         n = frame_or_n if known else count_rows(frame_or_n, schema)
         return plan(
@@ -155,6 +171,8 @@ class _PlanWriteReport:
             n_particles=self.n_particles,
             epochs=self.epochs,
             neighbors=self.neighbors,
+            person=self.person,
+            max_rows=self.max_rows,
         )
 
     def write(
@@ -204,6 +222,10 @@ class PrivPGD(_PlanWriteReport, BaseEstimator):
         constraints: tuple = (),
         # "replace" (n is public) or "add-remove" (n is private)
         neighbors: str = "replace",
+        # column that names a person; None: the promise is about one row
+        person: str | None = None,
+        # rows of a person that are counted; None: all, with a common weight of one
+        max_rows: int | None = None,
         device: str = "auto",  # where the descent runs
         # None for a release; a number makes an experiment repeatable
         seed: int | None = None,
@@ -218,6 +240,8 @@ class PrivPGD(_PlanWriteReport, BaseEstimator):
         self.penalties = penalties
         self.constraints = constraints
         self.neighbors = neighbors
+        self.person = person
+        self.max_rows = max_rows
         self.device = device
         self.seed = seed
         self.verbose = verbose
@@ -269,7 +293,8 @@ class PrivPGD(_PlanWriteReport, BaseEstimator):
 # %% ../../nbs/app/synthesizer.ipynb #c036a
 def _show_plan(model: Any, frame: Any, schema: Schema, workload: Any) -> None:
     "Print what is going to be measured; a private number of rows is not looked at."
-    n = rows_known(frame) if model.neighbors == "replace" else None
+    unit = Unit(model.neighbors, model.person, model.max_rows)
+    n = rows_known(frame) if unit == Unit() else None
     if n is not None and n < 2:
         return  # `measure` has a sentence for that
     made = plan(
@@ -282,6 +307,8 @@ def _show_plan(model: Any, frame: Any, schema: Schema, workload: Any) -> None:
         n_particles=model.n_particles,
         epochs=model.epochs,
         neighbors=model.neighbors,
+        person=model.person,
+        max_rows=model.max_rows,
     )
     print(replace(made, advice=(), forecasts=()), file=sys.stderr)
 
@@ -330,6 +357,14 @@ def _requirement_names(model: Any) -> list[str]:
     return names
 
 
+def _public_facts(requirements: Requirements) -> list[str]:
+    "What is public about the private table itself, in words."
+    cliques, columns = requirements.external
+    facts = [] if columns else [f"the column {name}" for name in requirements.fixed]
+    marginals = (c for c in requirements.public_marginals if c not in cliques)
+    return [*facts, *(f"the marginal of {', '.join(c)}" for c in marginals)]
+
+
 def _job_of(model: Any, budget: Budget, schema: Schema, stored: Schema) -> Job:
     "What a model asks for; everything that can be checked without rows is checked."
     requirements = model_requirements(model, stored)
@@ -356,7 +391,16 @@ def _job_of(model: Any, budget: Budget, schema: Schema, stored: Schema) -> Job:
         model.seed,
         public=own,
         verbose=model.verbose,
+        person=model.person,
+        max_rows=model.max_rows,
+        paid=_paid_numbers(model),
     )
+
+
+def _paid_numbers(model: Any) -> tuple:
+    "Measured numbers in the penalties, which know what they cost."
+    fields = (vars(p).values() for p in model.penalties if hasattr(p, "__dict__"))
+    return tuple(v for values in fields for v in values if hasattr(v, "spent"))
 
 
 def fit_model(
@@ -369,7 +413,8 @@ def fit_model(
     "Check everything, show the plan, spend the budget once, then post-process."
     budget = check_arguments(model, schema)
     _warn_lost_requirements(model)
-    job = _job_of(model, budget, schema, schema.with_dtypes(preview(frame, schema)))
+    stored = schema.with_dtypes(preview(frame, schema, model.person))
+    job = _job_of(model, budget, schema, stored)
     own = not isinstance(job.select, str) and is_selector(job.select)
     sizes = dict(select=2 if own else job.select, n_particles=model.n_particles)
     check_memory(schema, preset=model.preset, **sizes)  # before a row is read
@@ -378,13 +423,15 @@ def fit_model(
     _forget_fit(model)
     model.kind_ = kind_of(frame)
     account = open_account(job, ledger)
+    made_by = cast(PrivPGDGenerator, job.generator)
+    account.hold_fixed(*_public_facts(cast(Requirements, made_by.requirements)))
     try:
         outcome = run_pipeline(frame, job, account)
     finally:
         # what is spent stays on the books, also when the fit is interrupted
         if account.entries:
             model.privacy_ = account
-    made = cast(PrivPGDGenerator, job.generator).generated_
+    made = made_by.generated_
     model.schema_ = outcome.schema
     model.measurements_ = outcome.selection.measurements
     model.rounds_ = outcome.selection.rounds

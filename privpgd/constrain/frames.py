@@ -182,6 +182,8 @@ def plain_number(
 ) -> float:
     "The value as a float; raise if it is not a number."
     try:
+        if hasattr(value, "spent"):  # measured, and it knows what it cost
+            return getattr(value, "value", value)
         if not isinstance(value, (bool, np.bool_, str)):
             return float(value)
     except (TypeError, ValueError, RuntimeError):

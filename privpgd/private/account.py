@@ -28,6 +28,7 @@ from .noise import account_number, discrete_gaussian_pmf
 # %% auto #0
 __all__ = [
     "SENSITIVITY",
+    "L1_SENSITIVITY",
     "check_neighbors",
     "BudgetError",
     "Budget",
@@ -51,6 +52,8 @@ __all__ = [
 # %% ../../nbs/private/account.ipynb #c006
 # L2 change of one marginal's counts when one record differs
 SENSITIVITY = {"replace": math.sqrt(2), "add-remove": 1.0}
+# L1 change of the same
+L1_SENSITIVITY = {"replace": 2.0, "add-remove": 1.0}
 
 
 def check_neighbors(neighbors: str) -> str:
@@ -311,6 +314,10 @@ class Entry:
         "The same release with its noise multiplied by a factor."
         raise NotImplementedError
 
+    def for_group(self, size: int) -> Entry:
+        "The same release as it looks to so many records that differ at once."
+        raise NotImplementedError
+
     def to_dict(self) -> dict:
         "Plain values for JSON, without what is not known."
         facts = {k: v for k, v in asdict(self).items() if v is not None}
@@ -361,6 +368,10 @@ class GaussianEntry(Entry):
     def scaled(self, factor):
         return replace(self, sigma=self.sigma * factor)
 
+    def for_group(self, size):
+        further = size * self.sensitivity
+        return replace(self, sensitivity=further, step=size * self.step)
+
 
 @dataclass(frozen=True, kw_only=True)
 class EpsilonEntry(Entry):
@@ -377,6 +388,9 @@ class EpsilonEntry(Entry):
 
     def scaled(self, factor):
         return replace(self, epsilon=self.epsilon / factor)
+
+    def for_group(self, size):
+        return replace(self, epsilon=size * self.epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -407,6 +421,11 @@ class GenericEntry(EpsilonEntry):
             raise InputError(
                 "of an entry must lie in [0, 1)", argument="delta", value=self.delta
             )
+
+    def for_group(self, size):
+        growth = math.fsum(math.exp(min(i * self.epsilon, 700)) for i in range(size))
+        delta = min(self.delta * growth, math.nextafter(1.0, 0.0))
+        return replace(self, epsilon=size * self.epsilon, delta=delta)
 
     @property
     def rho(self):

@@ -15,7 +15,6 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from privpgd.private.oracle import (
-    L1_SENSITIVITY,
     PrivateOracle,
     available_rho,
     check_generator,
@@ -29,10 +28,11 @@ from privpgd.private.oracle import (
 from ..core.checks import Advice, InputError, finite_number, whole_number
 from ..core.records import Measurement
 from ..table.schema import Schema
-from .account import SENSITIVITY, Budget, Entry
+from .account import Budget, Entry
 from .calibration import check_share
 from .counting import clique_shape, normalize_workload
 from .ledger import Ledger
+from .persons import Unit, as_unit
 
 # %% auto #0
 __all__ = [
@@ -174,22 +174,23 @@ class MWEM(RoundSelector):
                 argument="max_size_mb",
                 value=self.max_size_mb,
             )
-        plan = self._plan(rounds, oracle.neighbors)
+        plan = self._plan(rounds, oracle.unit)
         choice, table = fit_plan(plan, oracle.budget, oracle.ledger)[:2]
         assert choice.epsilon is not None and table.sigma is not None
-        oracle.check_noise("a round", 1 / rounds, table.sigma)
+        sigma = table.sigma / oracle.unit.grid
+        oracle.check_noise("a round", 1 / rounds, sigma)
         oracle.prepare(cliques)
         measured: list[Measurement] = []
         for _ in tqdm(range(rounds), desc="mwem", disable=not oracle.verbose):
             known = oracle.with_public(measured)
             picked = self._choose(oracle, schema, cliques, known, choice.epsilon)
-            measured += oracle.measure([picked], table.sigma)
+            measured += oracle.measure([picked], sigma)
         return measured
 
-    def _plan(self, rounds: int, neighbors: str) -> list[Entry]:
+    def _plan(self, rounds: int, unit: Unit) -> list[Entry]:
         "A choice and a table for each round, at any scale of the noise."
-        choice = planned_choice((1 - self.alpha) / rounds, L1_SENSITIVITY[neighbors])
-        return [choice, planned_table(self.alpha / rounds, neighbors)] * rounds
+        choice = planned_choice((1 - self.alpha) / rounds, unit.l1)
+        return [choice, planned_table(self.alpha / rounds, unit)] * rounds
 
     def _choose(
         self,
@@ -208,20 +209,20 @@ class MWEM(RoundSelector):
         def score(clique, counts):
             return l1_error(counts, model[clique], total)
 
-        return oracle.choose(small, score, epsilon, L1_SENSITIVITY[oracle.neighbors])
+        return oracle.choose(small, score, epsilon, oracle.unit.l1)
 
     def first_noise(
         self,
         d: int,  # number of columns
         budget: Budget,  # what may be spent
-        neighbors: str,  # "replace" or "add-remove"
+        neighbors: str | Unit,  # "replace" or "add-remove", or a unit
     ) -> FirstNoise:
         "The noise of every table, by the selector's own account."
         rounds = d if self.rounds is None else self.rounds
-        table = fit_plan(
-            self._plan(rounds, neighbors), budget, Ledger(budget, neighbors)
-        )[1]
-        sigma = table.sigma or math.inf
+        unit = as_unit(neighbors)
+        account = Ledger(budget, unit.neighbors, person=unit.person)
+        table = fit_plan(self._plan(rounds, unit), budget, account)[1]
+        sigma = (table.sigma or math.inf) / unit.grid
         return FirstNoise(sigma, sigma, rounds)
 
 
@@ -329,7 +330,7 @@ class _AimRun:
         total = self.oracle.estimate_total(self.known)
         small, sigma = self.candidates(), self.schedule.sigma
         largest = max(self.weights[r] for r in small)
-        step = largest * L1_SENSITIVITY[self.oracle.neighbors]
+        step = largest * self.oracle.unit.l1
 
         def score(r, counts):
             return aim_score(counts, self.model[r], total, self.weights[r], sigma)
@@ -371,8 +372,7 @@ class AIM(RoundSelector):
         self.check(schema, rounds, least=len(ones) + 1)
         self._check_size(ones, schema)
         rho = available_rho(oracle.budget, oracle.ledger)
-        step = SENSITIVITY[oracle.neighbors]
-        schedule = BudgetSchedule(rho, self.alpha, rounds, step)
+        schedule = BudgetSchedule(rho, self.alpha, rounds, oracle.unit.l2)
         oracle.check_noise("a round", 1 / rounds, schedule.sigma)
         oracle.prepare(weights)
         measured = oracle.measure(ones, schedule.sigma) if ones else []
@@ -414,11 +414,11 @@ class AIM(RoundSelector):
         self,
         d: int,  # number of columns
         budget: Budget,  # what may be spent
-        neighbors: str,  # "replace" or "add-remove"
+        neighbors: str | Unit,  # "replace" or "add-remove", or a unit
     ) -> FirstNoise:
         "The noise of the first tables, and the number of rounds without annealing."
-        rho = available_rho(budget, Ledger(budget, neighbors, adaptive=True))
-        planned, step = self._number_of_rounds(d), SENSITIVITY[neighbors]
+        rho = available_rho(budget, Ledger(budget, adaptive=True))
+        planned, step = self._number_of_rounds(d), as_unit(neighbors).l2
         schedule = BudgetSchedule(rho, self.alpha, planned, step)
         sigma, rounds = schedule.sigma, 0
         schedule.used = d * schedule.table_cost()

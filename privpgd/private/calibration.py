@@ -12,18 +12,16 @@ from typing import Any
 import numpy as np
 
 from privpgd.private.account import (
-    SENSITIVITY,
     Budget,
     BudgetError,
     Entry,
-    GaussianEntry,
-    check_neighbors,
     composed_epsilon,
     composed_rho,
     gaussian_sigma,
 )
 
 from ..core.checks import InputError, finite_number
+from .persons import Unit, as_unit
 
 # %% auto #0
 __all__ = ["least_scale", "calibrate", "allocate", "check_share"]
@@ -82,14 +80,14 @@ def calibrate(
     budget: Budget,  # what may be spent in all
     # (k,) share of the budget for each marginal, scaled to sum to 1; 0: not measured
     weights: Sequence[float] | np.ndarray,
-    neighbors: str = "replace",  # "replace" or "add-remove"
+    neighbors: str | Unit = "replace",  # "replace" or "add-remove", or a unit
     spent: Iterable[Entry] = (),  # entries that the same budget has paid for already
 ) -> np.ndarray:
-    "Noise of each marginal's counts, (k,): the least that keeps the promise."
-    sensitivity = SENSITIVITY[check_neighbors(neighbors)]
+    "Noise of each marginal's counts, (k,), in rows: the least that keeps the promise."
+    unit = as_unit(neighbors)
     shares, spent = _normalize_weights(weights), tuple(spent)
     with np.errstate(divide="ignore"):
-        widths = sensitivity / np.sqrt(shares)
+        widths = unit.l2 / np.sqrt(shares)
     if budget.rho is not None:
         left = budget.rho - composed_rho(spent)
         if not left > 0:
@@ -98,20 +96,18 @@ def calibrate(
                 "spend less before, or grant a larger budget",
             )
         return widths / math.sqrt(2 * left * (1 - 1e-12))
-    return widths * _calibrated_scale(budget, widths, sensitivity, spent)
+    return widths * _calibrated_scale(budget, widths, unit, spent)
 
 
 def _calibrated_scale(
-    budget: Budget, widths: np.ndarray, sensitivity: float, spent: tuple[Entry, ...]
+    budget: Budget, widths: np.ndarray, unit: Unit, spent: tuple[Entry, ...]
 ) -> float:
     "The factor of the widths for a budget in epsilon and delta."
     epsilon, delta = budget.pair
 
     def cost(scale):
-        measured = (
-            GaussianEntry("counts", sigma=scale * width, sensitivity=sensitivity)
-            for width in widths[np.isfinite(widths)]
-        )
+        finite = widths[np.isfinite(widths)]
+        measured = (unit.gaussian(scale * width) for width in finite)
         return composed_epsilon((*spent, *measured), delta)
 
     alone = gaussian_sigma(epsilon, delta) ** 2

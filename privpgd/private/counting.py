@@ -40,7 +40,7 @@ from privpgd.core.checks import (
 from ..core.memory import memory_limit, size_words
 from ..table.pieces import piece_rows
 from ..table.schema import Schema
-from ..table.sources import fold
+from .persons import ROW, Unit, fold_units
 
 
 # %% ../../nbs/private/counting.ipynb #c008
@@ -52,7 +52,7 @@ def all_kway(
     d = len(schema.names)
     remedy = f"give a whole number between 1 and {d}, the number of columns"
     if whole_number("k", k, 1, remedy) > d:
-        raise InputError("is more than the table has", remedy, argument="k", value=k)
+        raise InputError("is not a number of columns", remedy, argument="k", value=k)
     return list(itertools.combinations(schema.names, int(k)))
 
 
@@ -140,9 +140,9 @@ def normalize_workload(
 
 # %% ../../nbs/private/counting.ipynb #c019
 @numba.njit(cache=True, nogil=True)
-def _count_pairs(codes, shape, left, right, offset, out):
-    """Add the counts of pairs of columns to their places in `out`; returns the number
-    of codes out of range."""
+def _count_pairs(codes, shape, left, right, offset, out, weights=None):
+    """Add the counts, or the weights, of pairs of columns to their places in `out`;
+    returns the number of codes out of range."""
     n, d = codes.shape
     block, bad = 2048, 0
     columns, cell = np.empty((d, block), np.uint32), np.empty(block, np.uint32)
@@ -161,7 +161,7 @@ def _count_pairs(codes, shape, left, right, offset, out):
             for i in range(m):
                 cell[i] = a[i] * k + b[i]
             for i in range(m):
-                table[cell[i]] += 1
+                table[cell[i]] += 1 if weights is None else weights[start + i]
     return bad
 
 
@@ -173,6 +173,7 @@ def _add_pairs(
     right: np.ndarray,  # (p,) second column of each pair
     offset: np.ndarray,  # (p,) where the table of each pair begins in `out`
     out: np.ndarray,  # all tables, one after the other
+    weights: np.ndarray | None = None,  # (n,) whole weights of the rows; None: 1 each
 ) -> None:
     "Add the counts of pairs of columns to their places in `out`, on all threads."
     codes = np.ascontiguousarray(codes, np.int32)
@@ -181,7 +182,8 @@ def _add_pairs(
 
     def count_own(thread):
         own = slice(ends[thread], ends[thread + 1])
-        return _count_pairs(codes, shape, left[own], right[own], offset[own], out)
+        pairs = left[own], right[own], offset[own]
+        return _count_pairs(codes, shape, *pairs, out, weights)
 
     with ThreadPoolExecutor(threads) as pool:
         bad = list(pool.map(count_own, range(threads)))[0]
@@ -193,16 +195,22 @@ def _add_pairs(
 
 
 # %% ../../nbs/private/counting.ipynb #c025
-def _bincount(codes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    "Counts of the full table of all columns of `codes`."
+def _bincount(
+    codes: np.ndarray, shape: tuple[int, ...], weights: np.ndarray | None = None
+) -> np.ndarray:
+    "Counts, or whole weights, of the full table of all columns of `codes`."
     if ((codes < 0) | (codes >= np.array(shape))).any():
         raise InputError(
             "Some codes are outside their column's levels",
             "make the codes with schema.encode of the same schema",
         )
     cells = np.ravel_multi_index(tuple(codes.T), shape)
-    counts = np.bincount(cells, minlength=math.prod(shape))
-    return counts.astype(np.int64).reshape(shape)
+    if weights is None:
+        counts = np.bincount(cells, minlength=math.prod(shape)).astype(np.int64)
+    else:
+        counts = np.zeros(math.prod(shape), np.int64)
+        np.add.at(counts, cells, weights)
+    return counts.reshape(shape)
 
 
 # %% ../../nbs/private/counting.ipynb #c028
@@ -221,16 +229,16 @@ class Tally:
         self.start = dict(zip(self.columns, np.cumsum([0, *sizes]).tolist()))
         self.flat = np.zeros(sum(sizes), np.int64)
 
-    def add(self, codes: np.ndarray) -> None:
-        "Count the rows of an (n, d) array of codes."
+    def add(self, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
+        "Count the rows of an (n, d) array of codes, each with its whole weight."
         pairs = [c for c in self.columns if len(c) == 2]
         if pairs:
             left, right = np.array([self.columns[c] for c in pairs], np.int64).T.copy()
             offset = np.array([self.start[c] for c in pairs], np.int64)
-            _add_pairs(codes, self.shape, left, right, offset, self.flat)
+            _add_pairs(codes, self.shape, left, right, offset, self.flat, weights)
         for clique in self.columns.keys() - set(pairs):
             table = self[clique]
-            table += _bincount(codes[:, self.columns[clique]], table.shape)
+            table += _bincount(codes[:, self.columns[clique]], table.shape, weights)
 
     def merge(self, other: "Tally") -> None:
         "Add what another one has counted."
@@ -315,13 +323,15 @@ def count_marginals(
     shares: Mapping,  # a normalized workload
     verbose: bool = False,  # a progress bar
     noise: bool = False,  # noise will be added: check that this fits, too
-    public_n: bool = True,  # messages may tell the number of rows
+    unit: Unit = ROW,  # whose data the promise is about
+    seed: Any = None,  # for the choice of a person's rows: a numpy Generator, or None
 ) -> tuple[dict[tuple[str, ...], np.ndarray], int]:
-    "Exact marginals of a table of any sort, and its number of rows."
+    """Exact marginals of a table of any sort, in units of the grid, and its number of
+    rows, or of persons."""
     _check_counting_memory(schema, shares, noise)
     tally = partial(Tally, schema.names, schema.shape, list(shares))
-    part = fold(frame, schema, tally, verbose, stacklevel=4, public_n=public_n)
-    return part.result.tables, part.rows
+    found, n = fold_units(frame, schema, tally, unit, seed, verbose, stacklevel=4)
+    return found.tables, n
 
 
 def count(

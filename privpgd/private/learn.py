@@ -18,11 +18,9 @@ import numpy as np
 import pandas as pd
 
 from privpgd.private.account import (
-    SENSITIVITY,
     Budget,
     BudgetError,
     Entry,
-    GaussianEntry,
     GenericEntry,
     check_delta,
 )
@@ -50,8 +48,9 @@ from ..table.dates import Datetime, to_microseconds
 from ..table.dtypes import open_frame, to_pandas_series
 from ..table.numbers import Numeric, to_numbers
 from ..table.schema import Schema
-from .ledger import Ledger
+from .ledger import Ledger, Spent
 from .noise import SEEDED_SIGMA_LIMIT, discrete_gaussian
+from .persons import Unit, row_choice, sample_persons
 
 # %% ../../nbs/private/learn.ipynb #c032
 _QUESTIONS = {
@@ -225,6 +224,7 @@ class _Learner:
     options: LearnOptions = field(default_factory=LearnOptions)
     leak: float = 0.0  # probability that a level with one bearer passes
     generator: Any = None  # seeded noise, or the system's entropy
+    rows: int = 1  # rows of one person
 
     def noisy(self, counts, sigma: float) -> np.ndarray:
         return discrete_gaussian(np.asarray(counts, np.int64), sigma, self.generator)
@@ -295,7 +295,7 @@ def _learn_levels(
 ) -> Column:
     "A categorical column with the levels that are frequent enough to be named."
     levels, counts = counted
-    threshold = level_threshold(sigma, learner.leak)
+    threshold = level_threshold(sigma, learner.leak / learner.rows) + learner.rows - 1
     kept = frequent_levels(levels, learner.noisy(counts, sigma), threshold)
     if not kept:
         _warn_guessed(name)
@@ -349,8 +349,10 @@ def _plan_learning(
     budget: Budget | None,
     account: Ledger,
     seeded: bool,
+    unit: Unit | None = None,  # whose data it is about; None: a row
 ) -> tuple[dict, float, list[Entry]]:
     "Noise of each question, failure probability of each list of levels, and the bill."
+    unit = unit or Unit(account.neighbors)
     named = tuple(name for name, what in asked if what == "levels")
     leak = _level_leak(named, budget or account.budget)
     bill: list[Entry] = []
@@ -363,15 +365,14 @@ def _plan_learning(
             seeded=seeded,
         )
         bill.append(failure)
-    sigmas = call_sigmas(budget, account, list(asked.values()), bill)
+    sigmas = call_sigmas(budget, account, list(asked.values()), bill, unit)
     check_noise(asked, sigmas, SEEDED_SIGMA_LIMIT)
     cells = {"range": len(BOUND_EDGES) + 1}
     bill += [
-        GaussianEntry(
+        unit.gaussian(
+            sigma,
             what,
             (name,),
-            sigma=float(sigma),
-            sensitivity=SENSITIVITY[account.neighbors],
             share=weight / sum(asked.values()),
             cells=cells.get(what),
             seeded=seeded,
@@ -395,12 +396,18 @@ def _learn_schema(
     *,
     neighbors: str = "replace",  # "replace" or "add-remove"
     ledger: Ledger | None = None,  # account to charge; None opens one for `budget`
+    # column that names a person; then at most `max_rows` rows of each are read, or one
+    person: str | None = None,
+    max_rows: int | None = None,
     **fields,  # of LearnOptions: bins, other, missing, beta, tail
 ) -> tuple[Schema, Ledger]:  # learned columns have source="private"
     "Learn bounds and levels with noise, charged to the ledger."
-    account = open_ledger(budget, ledger, neighbors, seed)
+    unit = Unit(neighbors, person, max_rows or (1 if person else None))
+    account = open_ledger(budget, ledger, unit, seed)
     generator = noise_generator(seed, account, "learn")
     table = open_frame(frame)
+    if unit.person is not None:
+        table = sample_persons(table, unit, row_choice(unit, seed))
     _check_kinds(table, kinds)
     options = make_options(LearnOptions, None, fields)
     check_rows(len(table))
@@ -417,15 +424,21 @@ def _learn_schema(
         )
     sigmas: dict = {}
     leak = 0.0  # nothing to ask: nothing to pay
+    bill: list[Entry] = []
     if asked := _list_questions(kinds):
         check_delta(budget or account.budget, len(table), account.neighbors)
-        sigmas, leak, bill = _plan_learning(asked, budget, account, seed is not None)
-        account.spend(bill, neighbors)
-    learner = _Learner(options, leak, generator)
+        seeded = seed is not None
+        sigmas, leak, bill = _plan_learning(asked, budget, account, seeded, unit)
+        account.spend(bill, unit)
+    learner = _Learner(options, leak, generator, unit.rows)
     columns = [
         _learn_column(name, kind, read, sigmas, learner) for name, kind in kinds.items()
     ]
-    return cls(columns), account
+    schema = cls(columns)
+    if asked:  # whoever measures with it pays for it, too
+        spent = Spent(tuple(bill), unit.neighbors, unit.person)
+        object.__setattr__(schema, "spent", spent)
+    return schema, account
 
 
 setattr(Schema, "learn", classmethod(_learn_schema))

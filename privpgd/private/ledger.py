@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 from privpgd.private.account import (
     Budget,
     BudgetError,
     Entry,
-    check_neighbors,
     composed_delta,
     composed_epsilon,
     composed_rho,
@@ -26,6 +26,7 @@ from privpgd.private.account import (
 
 from ..core.checks import Advice, InputError
 from ..core.figures import BLUE, canvas
+from .persons import Unit, as_unit, group_entry
 
 # %% auto #0
 __all__ = [
@@ -33,9 +34,13 @@ __all__ = [
     "LedgerLine",
     "ledger_lines",
     "guess_rate",
+    "Spent",
     "Ledger",
     "check_budget",
+    "check_unit",
+    "rho_left_of",
     "round_up",
+    "claim",
     "delta_share_words",
     "entry_notes",
     "plot_ledger",
@@ -141,6 +146,18 @@ def guess_rate(
 
 
 # %% ../../nbs/private/ledger.ipynb #c085
+_SPENDING = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Spent:
+    "What it cost to learn something from a table, and whose data it was about."
+
+    entries: tuple[Entry, ...]
+    neighbors: str  # "replace" or "add-remove"
+    person: str | None = None  # column that names a person; None: a row is a person
+
+
 class Ledger:
     "A budget and all that was spent of it; adaptive if widths follow from answers."
 
@@ -154,13 +171,20 @@ class Ledger:
         # widths may be chosen after looking: the account is a zCDP filter, as it always
         # is for a budget in rho
         adaptive: bool = False,
+        # column that names a person, if the promise is about persons and not about rows
+        person: str | None = None,
+        # what was spent on the same table before, and is not part of this budget
+        carried: Iterable[Entry] = (),
     ):
         check_budget(budget)
         self._budget = budget
-        self._neighbors = check_neighbors(neighbors)
+        unit = Unit(neighbors, person)
+        self._neighbors, self._person = unit.neighbors, unit.person
         self._seeded = bool(seeded)
         self._adaptive = bool(adaptive or budget.rho)
-        self._entries: tuple[Entry, ...] = ()
+        self._fixed: tuple[str, ...] = ()
+        self._carried = tuple(carried)
+        self._own: tuple[Entry, ...] = ()
         self.spend(entries)
 
     @property
@@ -174,9 +198,24 @@ class Ledger:
         return self._neighbors
 
     @property
+    def person(self) -> str | None:
+        "The column that names a person; None: the promise is about one row."
+        return self._person
+
+    @property
     def entries(self) -> tuple[Entry, ...]:
-        "What was spent, a tuple of frozen entries."
-        return self._entries
+        "Everything that was spent on this table: what was carried here, then the rest."
+        return (*self._carried, *self._own)
+
+    @property
+    def own(self) -> tuple[Entry, ...]:
+        "What was spent of this budget."
+        return self._own
+
+    @property
+    def carried(self) -> tuple[Entry, ...]:
+        "What was spent on the same table before, outside of this budget."
+        return self._carried
 
     @property
     def adaptive(self) -> bool:
@@ -186,7 +225,7 @@ class Ledger:
     @property
     def seeded(self) -> bool:
         "Whether some noise came from a seed: not for release."
-        return self._seeded or any(e.seeded for e in self._entries)
+        return self._seeded or any(e.seeded for e in self.entries)
 
     @property
     def delta(self) -> float:
@@ -201,12 +240,14 @@ class Ledger:
     @property
     def rho(self) -> float:
         "zCDP of everything spent."
-        return composed_rho(self._entries)
+        return composed_rho(self.entries)
 
     @property
     def spent(self) -> float:
-        "The total, in the budget's currency."
-        return self.epsilon if self._budget.rho is None else self.rho
+        "What was spent of the budget, in its currency."
+        if self._budget.rho is not None:
+            return composed_rho(self.own)
+        return _total_epsilon(self.own, self.delta, self._adaptive)
 
     @property
     def remaining(self) -> float:
@@ -224,25 +265,75 @@ class Ledger:
         "The promise in plain words."
         return _promise_text(self)
 
+    @property
+    def relation(self) -> str:
+        "Which tables are neighbours, in a sentence."
+        return _relation_text(self)
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        "What is public about the table itself, and the same for all neighbours."
+        return self._fixed
+
+    @property
+    def private(self) -> bool:
+        "Whether the promise covers everything that was read: no seed, no open note."
+        return not self.seeded and not entry_notes(self.entries)
+
+    def hold_fixed(self, *what: str) -> None:
+        "Note public facts about this table: neighbours agree in them."
+        self._fixed = tuple(dict.fromkeys((*self._fixed, *what)))
+
     def epsilon_at(self, delta: float) -> float:
         "Epsilon of everything spent, at any delta."
-        return _total_epsilon(self._entries, delta, self._adaptive)
+        return _total_epsilon(self.entries, delta, self._adaptive)
+
+    @property
+    def planned_epsilon(self) -> float:
+        "The tight total, which holds if all widths were fixed beforehand."
+        return composed_epsilon(self.entries, self.delta)
+
+    def group_epsilon(self, size: int, delta: float | None = None) -> float:
+        "Epsilon for so many rows, or persons, that differ at once."
+        delta = self.delta if delta is None else delta
+        together = [group_entry(entry, size) for entry in self.entries]
+        return _total_epsilon(together, delta, self._adaptive)
 
     def affordable(
-        self, entries: Entry | Iterable[Entry], neighbors: str | None = None
+        self, entries: Entry | Iterable[Entry], neighbors: str | Unit | None = None
     ) -> tuple[Entry, ...]:
         "All entries with the new ones; BudgetError if the budget does not allow them."
         return _affordable_entries(self, entries, neighbors)
 
     def spend(
-        self, entries: Entry | Iterable[Entry], neighbors: str | None = None
+        self, entries: Entry | Iterable[Entry], neighbors: str | Unit | None = None
     ) -> None:
         "Write the entries if they fit in what is left; otherwise raise BudgetError."
-        self._entries = self.affordable(entries, neighbors)
+        with _SPENDING:  # threads wait for each other
+            self._own = self.affordable(entries, neighbors)
+
+    def carry(self, spent: Iterable[Spent]) -> None:
+        "Charge what was learned from the same table and is not on this ledger yet."
+        for part in spent:
+            known = {id(entry) for entry in self.entries}
+            new = [entry for entry in part.entries if id(entry) not in known]
+            check_unit(self, Unit(part.neighbors, part.person))
+            self.spend(new)
+
+    @staticmethod
+    def open(
+        path: Any,  # of the file; it is made if there is none and a budget is given
+        budget: Budget | None = None,  # the most that may be spent; None: as it was
+        **options: Any,  # of `open_ledger_file`: name, schema, neighbors, person, planned
+    ) -> Ledger:
+        "An account in a file, which threads and processes share."
+        from privpgd.private.ledger_file import open_ledger_file
+
+        return open_ledger_file(path, budget, **options)
 
     def to_frame(self):
         "A pandas table with a row for each entry."
-        return entries_frame(self._entries, self.delta)
+        return entries_frame(self.entries, self.delta)
 
     def to_json(self) -> str:
         "The ledger as JSON, complete and readable."
@@ -281,8 +372,33 @@ def _total_epsilon(entries: Iterable[Entry], delta: float, adaptive: bool) -> fl
     return zcdp_epsilon(rho, left) if left > 0 else math.inf
 
 
+def check_unit(
+    ledger: Ledger,  # an account
+    neighbors: str | Unit,  # "replace" or "add-remove", or a unit
+) -> None:
+    "Raise unless the ledger's promise is about this unit."
+    unit = as_unit(neighbors)
+    if unit.neighbors != ledger.neighbors:
+        raise InputError(
+            f'The ledger counts "{ledger.neighbors}" neighbours and the request '
+            f'"{unit.neighbors}"',
+            "use one kind throughout",
+        )
+    if unit.person != ledger.person:
+        about = "one row" if ledger.person is None else f"a person ({ledger.person})"
+        asked = "one row" if unit.person is None else f"a person ({unit.person})"
+        raise InputError(
+            f"The promise of the ledger is about {about}, and that of the request about "
+            f"{asked}",
+            Advice(
+                "use one unit throughout: Ledger(budget, person=…) and person=…",
+                "use one unit throughout",
+            ),
+        )
+
+
 def _check_entries(
-    ledger: Ledger, new: tuple[Entry, ...], neighbors: str | None
+    ledger: Ledger, new: tuple[Entry, ...], neighbors: str | Unit | None
 ) -> None:
     "Raise unless these are entries, for the neighbours of the ledger."
     if not all(isinstance(e, Entry) for e in new):
@@ -290,21 +406,17 @@ def _check_entries(
             "A ledger takes entries",
             "spend(GaussianEntry(...)) or spend([GaussianEntry(...), ...])",
         )
-    if neighbors is not None and check_neighbors(neighbors) != ledger.neighbors:
-        raise InputError(
-            f'The ledger counts "{ledger.neighbors}" neighbours and the request '
-            f'"{neighbors}"',
-            "use one kind throughout",
-        )
+    if neighbors is not None:
+        check_unit(ledger, neighbors)
 
 
 def _affordable_entries(
-    ledger: Ledger, entries: Entry | Iterable[Entry], neighbors: str | None
+    ledger: Ledger, entries: Entry | Iterable[Entry], neighbors: str | Unit | None
 ) -> tuple[Entry, ...]:
     "The ledger's entries with the new ones, if the budget allows them."
     new = (entries,) if isinstance(entries, Entry) else tuple(entries)
     _check_entries(ledger, new, neighbors)
-    both, budget = (*ledger.entries, *new), ledger.budget
+    both, budget = (*ledger.own, *new), ledger.budget
     if budget.rho is not None:
         name, limit, total = "rho", budget.rho, composed_rho(both)
     else:
@@ -337,18 +449,36 @@ def _filter_rho_left(ledger: Ledger) -> float:
             "This ledger is for widths planned beforehand and has no rho to give",
             "open it with Ledger(budget, adaptive=True)",
         )
+    return rho_left_of(budget, ledger.own)
+
+
+def rho_left_of(
+    budget: Budget,  # what may be spent
+    spent: Iterable[Entry],  # what is spent of it, deltas of its own included
+) -> float:
+    "zCDP that is left of a budget for widths chosen along the way."
+    spent = tuple(spent)
     if budget.rho:
-        limit = budget.rho
+        limit = 0.0 if any(e.delta for e in spent) else budget.rho
     else:
         epsilon, delta = budget.pair
-        left = delta - math.fsum(e.delta for e in ledger.entries)
+        left = delta - math.fsum(e.delta for e in spent)
         limit = zcdp_rho(epsilon, left) if left > 0 else 0.0
-    return max(0.0, limit * (1 - 1e-9) - math.fsum(e.rho for e in ledger.entries))
+    return max(0.0, limit * (1 - 1e-9) - math.fsum(e.rho for e in spent))
 
 
 def _filter_promise(ledger: Ledger) -> tuple[float, float]:
     "Epsilon and the rate of right guesses that the limit of the filter promises."
     budget, rho = ledger.budget, ledger.budget.zcdp
+    before = math.fsum(e.rho for e in ledger.carried)
+    own = math.fsum(e.delta for e in ledger.carried)
+    if before or own:
+        left = ledger.delta - own
+        epsilon = zcdp_epsilon(rho + before, left) if left > 0 else math.inf
+        rho, budget = (
+            rho + before,
+            Budget(epsilon=min(epsilon, 1e99), delta=ledger.delta),
+        )
     distance = min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))
     guess = 0.5 + 0.5 * min(1.0, distance + (budget.delta or 0.0))
     return budget.epsilon or zcdp_epsilon(rho, ledger.delta), guess
@@ -358,6 +488,16 @@ def _filter_promise(ledger: Ledger) -> tuple[float, float]:
 _DIFFERENCE_WORDS = {
     "replace": "one record is replaced by any other",
     "add-remove": "one record is added or removed",
+}
+_PERSON_WORDS = {
+    "replace": "all rows of one person are replaced by those of any other person",
+    "add-remove": "one person is added or removed, with all rows",
+}
+_NUMBER_WORDS = {
+    ("replace", False): "the number of rows is public",
+    ("replace", True): "the number of persons is public, and that of rows is not",
+    ("add-remove", False): "the number of rows is private",
+    ("add-remove", True): "the numbers of persons and of rows are private",
 }
 _GUESS_WORDS = {
     "replace": "has to choose between two values of this one",
@@ -377,6 +517,16 @@ def round_up(
     return math.ceil(x * scale * (1 - 1e-12)) / scale
 
 
+def claim(
+    x: float,  # what was spent
+    places: int = 4,  # digits after the point
+) -> str:
+    "A number of a receipt as text, never smaller than it is."
+    if not math.isfinite(x):
+        return str(x)
+    return f"{math.ceil(x * 10**places * (1 - 1e-12)) / 10**places:.{places}f}"
+
+
 def _promise_text(ledger: Ledger) -> str:
     "The promise in plain words."
     if ledger.adaptive:
@@ -387,13 +537,56 @@ def _promise_text(ledger: Ledger) -> str:
     factor = f"e^{epsilon:g}"
     times = f" ({factor} = {round_up(math.exp(epsilon)):g})" if epsilon < 700 else ""
     right = min(math.ceil(1000 * guess - 1e-9) / 1000, 1.0)
+    others = "persons" if ledger.person else "records"
     return (
-        f"When {_DIFFERENCE_WORDS[ledger.neighbors]}, a set of outcomes that has "
+        f"When {_difference(ledger)}, a set of outcomes that has "
         f"probability p has at most {factor} p + {ledger.delta:g} afterwards{times}. "
-        "Somebody who knows all other "
-        f"records and {_GUESS_WORDS[ledger.neighbors]} "
+        f"Somebody who knows all other {others} and {_GUESS_WORDS[ledger.neighbors]} "
         f"is right at most {right:.1%} of the time; a coin is right half of the time."
+        f"{_unit_text(ledger)}"
     )
+
+
+def _difference(ledger: Ledger) -> str:
+    "How two neighbours differ, in words."
+    words = _PERSON_WORDS if ledger.person else _DIFFERENCE_WORDS
+    held = f" and {', '.join(ledger.fixed)} stay as they are" if ledger.fixed else ""
+    return words[ledger.neighbors] + held
+
+
+def _relation_text(ledger: Ledger) -> str:
+    "Which tables are neighbours."
+    number = _NUMBER_WORDS[ledger.neighbors, ledger.person is not None]
+    public = ""
+    if ledger.fixed:
+        public = (
+            f" Public facts about the table are held fixed ({', '.join(ledger.fixed)}): "
+            "the promise is about everything else."
+        )
+    return f"Two tables are neighbours when {_difference(ledger)}; {number}.{public}"
+
+
+def _unit_text(ledger: Ledger) -> str:
+    "Whose rows the promise protects, in a sentence."
+    if ledger.person:
+        return f" A person is all rows with the same {ledger.person}."
+    if not ledger.entries:
+        return ""
+    many = round_up(_promised_to_ten(ledger))
+    words = f"epsilon is {many:g}" if math.isfinite(many) else "there is no bound"
+    return (
+        f" The promise is about one row: for somebody with ten rows, {words} at the "
+        "same delta."
+    )
+
+
+def _promised_to_ten(ledger: Ledger) -> float:
+    "Epsilon for ten rows at the ledger's delta: of the limit, for a filter."
+    if not ledger.adaptive:
+        return ledger.group_epsilon(10)
+    own = math.fsum(group_entry(e, 10).delta for e in ledger.entries)
+    left = ledger.delta - own
+    return zcdp_epsilon(100 * ledger.budget.zcdp, left) if left > 0 else math.inf
 
 
 def delta_share_words(own: float, delta: float) -> str:
@@ -418,11 +611,13 @@ def entry_notes(
 def _head_text(ledger: Ledger) -> str:
     "The total in one line."
     name = "rho" if ledger.budget.rho else "epsilon"
-    head = f"Ledger: {name} {ledger.spent:.4f} spent of a budget of {ledger.budget}"
+    head = f"Ledger: {name} {claim(ledger.spent)} spent of a budget of {ledger.budget}"
     if ledger.budget.rho:
-        head += f" (epsilon {ledger.epsilon:.4f} at delta = {ledger.delta:g})"
+        head += f" (epsilon {claim(ledger.epsilon)} at delta = {ledger.delta:g})"
     if ledger.adaptive:
         head += f"; adaptive: a zCDP filter, rho {ledger.rho_left:.4g} left"
+    if ledger.carried:
+        head += f"; with what was spent before, epsilon {claim(ledger.epsilon)} in all"
     return head
 
 
@@ -442,7 +637,9 @@ def _ledger_text(ledger: Ledger) -> str:
     ]
     seeded = [f"  {_SEEDED_WORDS}"] if ledger.seeded else []
     lines = lines or ["  nothing spent yet"]
-    return "\n".join([_head_text(ledger), *lines, *notes, *seeded])
+    unit = [f"  one person: all rows with the same {ledger.person}"]
+    unit = unit if ledger.person else []
+    return "\n".join([_head_text(ledger), *lines, *unit, *notes, *seeded])
 
 
 # %% ../../nbs/private/ledger.ipynb #c103
@@ -459,8 +656,12 @@ def _ledger_json(ledger: Ledger) -> str:
         "format": "privpgd ledger 1",
         "budget": budget,
         "neighbors": ledger.neighbors,
+        **({} if ledger.person is None else {"person": ledger.person}),
+        **({"held_fixed": list(ledger.fixed)} if ledger.fixed else {}),
+        "relation": ledger.relation,
         "seeded": ledger.seeded,
         "adaptive": ledger.adaptive,
+        **({"carried": len(ledger.carried)} if ledger.carried else {}),
         "note": source,
         "total": total,
         "meaning": ledger.meaning,
@@ -473,13 +674,18 @@ def _ledger_from_json(text: str) -> Ledger:
     "A ledger from its JSON, with the total computed anew."
     try:
         facts = json.loads(text)
+        entries = [entry_from_dict(entry) for entry in facts["entries"]]
+        before = int(facts.get("carried", 0))
         ledger = Ledger(
             Budget(**facts["budget"]),
             facts["neighbors"],
             facts["seeded"],
-            [entry_from_dict(entry) for entry in facts["entries"]],
+            entries[before:],
             bool(facts.get("adaptive", False)),
+            facts.get("person"),
+            entries[:before],
         )
+        ledger.hold_fixed(*facts.get("held_fixed", ()))
         claimed = float(facts["total"]["epsilon"])
     except (json.JSONDecodeError, KeyError, TypeError) as problem:
         raise InputError(
@@ -504,7 +710,7 @@ def plot_ledger(
     lines = ledger_lines(ledger.entries)[::-1]
     mark = f"\n{_SEEDED_WORDS}" if ledger.seeded else ""
     title = (
-        f"{ledger.epsilon:.3f} spent, in $\\epsilon$ at $\\delta$ = "
+        f"{claim(ledger.epsilon, 3)} spent, in $\\epsilon$ at $\\delta$ = "
         f"{ledger.delta:g}{mark}"
     )
     ax = canvas(ax, 6.0, 0.8 + 0.4 * max(len(lines), 1), title)

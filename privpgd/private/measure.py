@@ -10,7 +10,9 @@ __all__ = [
     "LEARNED_ELSEWHERE",
     "uncovered_columns",
     "count_entry",
+    "noisy_measurement",
     "measure",
+    "learn_max_rows",
     "with_oneways",
 ]
 
@@ -22,31 +24,35 @@ from typing import Any
 
 import numpy as np
 
-from privpgd.private.account import (
-    SENSITIVITY,
-    Budget,
-    GaussianEntry,
-    check_delta,
-)
 from privpgd.private.counting import (
     all_kway,
     clique_shape,
     count_marginals,
     normalize_workload,
 )
+from privpgd.private.persons import (
+    ROW_CELLS,
+    Unit,
+    as_unit,
+    count_rows_each,
+    row_choice,
+    rows_to_keep,
+)
 from privpgd.private.spending import (
     call_sigmas,
     check_noise,
-    check_rows,
+    check_units,
     noise_generator,
     open_ledger,
+    spent_by,
     widest_noise,
 )
 
-from ..core.checks import Advice, InputError, one_of
+from ..core.checks import Advice, InputError, make_options, one_of
 from ..core.records import Measurement
 from ..table.columns import PrivacyWarning
 from ..table.schema import Schema
+from .account import Budget, GaussianEntry, check_delta
 from .calibration import allocate, check_share
 from .learn import LEARNING_ENTRIES
 from .ledger import Ledger
@@ -111,21 +117,32 @@ def _entry_words(clique: Sequence[str], uncovered: Mapping) -> str:
 
 def count_entry(
     clique: tuple[str, ...],  # column names
-    sigma: float,  # noise of a count
+    sigma: float,  # noise of a count, in rows
     schema: Schema,  # the public facts
-    neighbors: str = "replace",  # "replace" or "add-remove"
+    neighbors: str | Unit = "replace",  # "replace" or "add-remove", or a unit
     uncovered: Mapping[str, str] = {},  # column -> note on facts that are not paid for
     **more,  # share, seeded
 ) -> GaussianEntry:
     "What the ledger writes for one noisy marginal."
-    return GaussianEntry(
-        _entry_words(clique, uncovered),
-        clique,
-        sigma=float(sigma),
-        sensitivity=SENSITIVITY[neighbors],
-        cells=math.prod(clique_shape(clique, schema)),
-        **more,
-    )
+    cells = math.prod(clique_shape(clique, schema))
+    words = _entry_words(clique, uncovered)
+    return as_unit(neighbors).gaussian(sigma, words, clique, cells=cells, **more)
+
+
+def noisy_measurement(
+    clique: tuple[str, ...],
+    table: np.ndarray,  # exact counts, in units of the grid
+    sigma: float,  # noise of a count, in rows
+    unit: Unit,  # whose data it is about
+    total: int | None = None,  # the number of rows or persons, if it is public
+    generator: Any = None,  # seeded noise, or the system's entropy
+) -> Measurement:
+    "Counts with noise; weights are rounded to whole rows after the noise."
+    noisy = discrete_gaussian(table, sigma * unit.grid, generator)
+    if unit.grid > 1:
+        noisy = np.rint(noisy / unit.grid).astype(np.int64)
+        sigma = math.sqrt(sigma**2 + 1 / 12)
+    return Measurement(clique, noisy, sigma, total if unit.public_total else None)
 
 
 # %% ../../nbs/private/measure.ipynb #c029
@@ -143,12 +160,16 @@ def measure(
     ledger: Ledger | None = None,  # account to charge; None opens one for `budget`
     # a progress bar while counting, unless it would show a private n
     verbose: bool = False,
+    # of Unit: person, the column that names a person, and max_rows, how many rows of
+    # each are counted
+    **persons: Any,
 ) -> tuple[list[Measurement], Ledger]:  # in the workload's order; the charged account
     "Count, charge the ledger, add noise: all that leaves the private side."
+    unit = make_options(Unit, None, {"neighbors": neighbors, **persons})
     shares = normalize_workload(workload, schema)
-    account = open_ledger(budget, ledger, neighbors, seed)
+    account = open_ledger(budget, ledger, unit, seed, carried=spent_by(schema))
     generator = noise_generator(seed, account, "measure")
-    sigmas = call_sigmas(budget, account, list(shares.values()))
+    sigmas = call_sigmas(budget, account, list(shares.values()), unit=unit)
     check_noise(shares, sigmas, widest_noise(seed))
 
     def bill(uncovered):
@@ -157,7 +178,7 @@ def measure(
                 clique,
                 sigma,
                 schema,
-                neighbors,
+                unit,
                 uncovered,
                 share=share,
                 seeded=seed is not None,
@@ -165,19 +186,50 @@ def measure(
             for (clique, share), sigma in zip(shares.items(), sigmas)
         ]
 
-    account.affordable(bill({}), neighbors)  # before the long pass over the rows
-    public_n = neighbors == "replace"  # otherwise no bar or message may show it
+    account.affordable(bill({}), unit)  # before the long pass over the rows
+    shows = verbose and unit.public_total  # otherwise no bar or message may show it
+    choice = row_choice(unit, seed)
     counts, n = count_marginals(
-        frame, schema, shares, verbose and public_n, noise=True, public_n=public_n
+        frame, schema, shares, shows, noise=True, unit=unit, seed=choice
     )
-    check_rows(n)
+    check_units(n, unit)
     check_delta(budget or account.budget, n, account.neighbors)
-    account.spend(bill(uncovered_columns(schema, account)), neighbors)
-    measurements = []
-    for clique, sigma in zip(shares, sigmas.tolist()):
-        noisy = discrete_gaussian(counts[clique], sigma, generator)
-        measurements.append(Measurement(clique, noisy, sigma, n if public_n else None))
+    account.spend(bill(uncovered_columns(schema, account)), unit)
+    measurements = [
+        noisy_measurement(clique, counts[clique], sigma, unit, n, generator)
+        for clique, sigma in zip(shares, sigmas.tolist())
+    ]
     return measurements, account
+
+
+# %% ../../nbs/private/measure.ipynb #c0pers03
+def learn_max_rows(
+    frame: Any,  # a table of any sort
+    schema: Schema,  # the public facts
+    budget: Budget | None,  # what this may spend; None: all that the ledger has left
+    # None: the system's entropy; otherwise repeatable, not for release
+    seed: int | np.random.Generator | None = None,
+    *,
+    person: str,  # column that names a person
+    neighbors: str = "replace",  # "replace" or "add-remove"
+    ledger: Ledger | None = None,  # account to charge; None opens one for `budget`
+    share: float = 0.9,  # of the persons who are to keep all their rows
+) -> tuple[int, Ledger]:  # a number for `max_rows`; the charged account
+    "How many rows of a person to count, from a noisy histogram of rows a person."
+    check_share("share", share, "0.9 is usual")
+    unit = Unit(neighbors, person, 1)  # a person stands in one cell
+    account = open_ledger(budget, ledger, unit, seed)
+    generator = noise_generator(seed, account, "learn")
+    sigma = float(call_sigmas(budget, account, [1.0], unit=unit)[0])
+    check_noise({"rows a person": 1.0}, [sigma], widest_noise(seed))
+    entry = unit.gaussian(
+        sigma, "rows a person", cells=ROW_CELLS, seeded=seed is not None
+    )
+    account.affordable(entry, unit)
+    histogram = count_rows_each(frame, schema, unit)
+    check_units(int(histogram.sum()), unit)
+    account.spend(entry, unit)
+    return rows_to_keep(discrete_gaussian(histogram, sigma, generator), share), account
 
 
 # %% ../../nbs/private/measure.ipynb #c044

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from privpgd.private.account import (
-    SENSITIVITY,
     Budget,
     BudgetError,
     Entry,
@@ -30,7 +29,7 @@ from privpgd.private.account import (
 )
 from privpgd.private.spending import (
     check_noise,
-    check_rows,
+    check_units,
     noise_generator,
     widest_noise,
 )
@@ -41,13 +40,13 @@ from ..core.records import Measurement, estimate_total
 from ..table.schema import Schema
 from .calibration import least_scale
 from .counting import count_codes, count_marginals, normalize_workload
-from .ledger import Ledger
-from .measure import count_entry, uncovered_columns
-from .noise import discrete_gaussian, exponential_mechanism
+from .ledger import Ledger, check_unit, claim
+from .measure import count_entry, noisy_measurement, uncovered_columns
+from .noise import exponential_mechanism
+from .persons import Unit, as_unit, row_choice
 
 # %% auto #0
 __all__ = [
-    "L1_SENSITIVITY",
     "l1_error",
     "Round",
     "PrivateOracle",
@@ -61,11 +60,8 @@ __all__ = [
     "plot_selection",
 ]
 
+
 # %% ../../nbs/private/oracle.ipynb #c009
-# how far one record moves the L1 norm of a table of counts
-L1_SENSITIVITY = {"replace": 2.0, "add-remove": 1.0}
-
-
 def l1_error(
     counts: np.ndarray,  # table of counts
     share: np.ndarray,  # the model's table of the same shape, sums to 1
@@ -99,11 +95,16 @@ class PrivateOracle:
         *,
         # None: the system's entropy; otherwise repeatable, not for release
         seed: int | np.random.Generator | None = None,
+        # person and max_rows, by which the rows of a person are counted
+        unit: Unit | None = None,
         public: Mapping = {},  # clique -> table that is known already, sums to 1
         # progress bars, unless they would show a private n
         verbose: bool = False,
     ):
         self.schema, self.ledger, self.budget = schema, ledger, budget
+        self.unit = Unit(ledger.neighbors) if unit is None else unit
+        check_unit(ledger, self.unit)
+        self._row_choice = row_choice(self.unit, seed)
         self.public, self.verbose, self.seeded = public, verbose, seed is not None
         self.total: int | None = None  # the number of rows, once it is known and public
         self.rounds: list[Round] = []  # choices whose tables were measured
@@ -118,15 +119,16 @@ class PrivateOracle:
 
     def prepare(self, cliques: Iterable[tuple[str, ...]]) -> PrivateOracle:
         "Count all cliques that may be asked for, in one pass over the rows."
-        public_n = self.neighbors == "replace"
+        public_n = self.unit.public_total
         self._tables, n = count_marginals(
             self._frame,
             self.schema,
             normalize_workload(list(cliques), self.schema),
             self.verbose and public_n,
-            public_n=public_n,
+            unit=self.unit,
+            seed=self._row_choice,
         )
-        check_rows(n, public=False)
+        check_units(n, self.unit)
         check_delta(self.ledger.budget, n, self.neighbors)
         self._uncovered = uncovered_columns(self.schema, self.ledger)
         self.total = n if public_n else None
@@ -147,7 +149,7 @@ class PrivateOracle:
             seeded=self.seeded,
         )
         self.ledger.spend(entry)
-        scores = [score(clique, self._tables[clique]) for clique in cliques]
+        scores = [score(clique, self._rows(clique)) for clique in cliques]
         at = exponential_mechanism(scores, epsilon, sensitivity, self._random)
         self._chosen[cliques[at]] = epsilon, len(cliques)
         return cliques[at]
@@ -161,14 +163,19 @@ class PrivateOracle:
         self.ledger.spend([self._count_entry(clique, sigma) for clique in cliques])
         measurements = []
         for clique in cliques:
-            noisy = discrete_gaussian(self._tables[clique], sigma, self._random)
-            measurements.append(Measurement(clique, noisy, sigma, self.total))
+            facts = self._tables[clique], sigma, self.unit, self.total, self._random
+            measurements.append(noisy_measurement(clique, *facts))
             if clique in self._chosen:
                 self.rounds.append(Round(clique, sigma, *self._chosen.pop(clique)))
         return measurements
 
+    def _rows(self, clique: tuple[str, ...]) -> np.ndarray:
+        "The exact table of a clique, in rows."
+        table = self._tables[clique]
+        return table if self.unit.grid == 1 else table / self.unit.grid
+
     def _count_entry(self, clique: tuple[str, ...], sigma: float) -> GaussianEntry:
-        facts = self.schema, self.neighbors, self._uncovered
+        facts = self.schema, self.unit, self._uncovered
         return count_entry(clique, sigma, *facts, seeded=self.seeded)
 
     def estimate_total(self, measurements: Sequence[Measurement]) -> float:
@@ -230,7 +237,7 @@ def _rho_scale(plan: Sequence[Entry], budget: Budget | None, ledger: Ledger) -> 
 
 def _tight_scale(plan: Sequence[Entry], budget: Budget | None, ledger: Ledger) -> float:
     "The factor of a plan whose cost is counted by the tight account."
-    limit, spent = (ledger.budget, ledger.entries) if budget is None else (budget, ())
+    limit, spent = (ledger.budget, ledger.own) if budget is None else (budget, ())
     epsilon, delta = limit.pair
 
     def cost(scale):
@@ -262,11 +269,11 @@ def fit_plan(
 # %% ../../nbs/private/oracle.ipynb #c6c610d
 def planned_table(
     rho: float,  # what it costs
-    neighbors: str,  # "replace" or "add-remove"
-) -> GaussianEntry:
+    neighbors: str | Unit,  # "replace" or "add-remove", or a unit
+) -> GaussianEntry:  # its sigma is in units of the grid
     "A noisy marginal that costs rho."
-    step = SENSITIVITY[neighbors]
-    return GaussianEntry("counts", sigma=step / math.sqrt(2 * rho), sensitivity=step)
+    unit = as_unit(neighbors)
+    return unit.gaussian(unit.l2 / math.sqrt(2 * rho))
 
 
 def planned_choice(
@@ -332,7 +339,7 @@ class Selection:
         )
         return (
             f"Selection({len(self.cliques)} marginals ({sizes}) by {len(self.rounds)} "
-            f"choices, epsilon {self.ledger.epsilon:.4g})"
+            f"choices, epsilon {claim(self.ledger.epsilon)})"
         )
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from privpgd.private.oracle import (
-    L1_SENSITIVITY,
     PrivateOracle,
     Selection,
     check_generator,
@@ -27,16 +26,16 @@ from privpgd.private.oracle import (
     planned_table,
 )
 
-from ..core.checks import Advice, InputError, make_options
+from ..core.checks import Advice, InputError, finite_number, make_options
 from ..core.records import Measurement
 from ..table.schema import Schema
-from .account import Budget, Entry, check_neighbors
+from .account import Budget, Entry
 from .adaptive import AIM, MWEM, FirstNoise
-from .calibration import check_share
 from .counting import all_kway, clique_shape
 from .ledger import Ledger
 from .measure import measure
-from .spending import open_ledger
+from .persons import Unit, as_unit
+from .spending import open_ledger, spent_by
 
 # %% auto #0
 __all__ = [
@@ -108,7 +107,7 @@ class MST:
         three = isinstance(shares, (tuple, list)) and len(shares) == 3
         remedy = "give those of columns, choices and pairs"
         for share in shares if three else ():
-            check_share("a share of mst", share, remedy)
+            finite_number("a share of mst", share, True, remedy)
         if not three or not math.isclose(sum(shares), 1):
             raise InputError(
                 "are not three positive shares that add up to 1",
@@ -131,7 +130,8 @@ class MST:
             component = _join_components(component, clique)
         edges = len(set(component.values())) - 1
         pairs = _joining_pairs(all_kway(schema, 2), component) if edges else []
-        noise = self._fit_noise(len(ones), edges, oracle.budget, oracle.ledger)
+        counted = len(ones), edges, oracle.unit
+        noise = self._fit_noise(*counted, oracle.budget, oracle.ledger)
         oracle.check_noise("the tree", 1.0, max(noise.column, noise.pair))
         oracle.prepare(ones + pairs)
         measured = oracle.measure(ones, noise.column) if ones else []
@@ -143,7 +143,7 @@ class MST:
         def score(clique, counts):
             return l1_error(counts, model[clique], total)
 
-        tree, step = [], L1_SENSITIVITY[oracle.neighbors]
+        tree, step = [], oracle.unit.l1
         for _ in tqdm(range(edges), desc="mst", disable=not oracle.verbose):
             tree.append(oracle.choose(pairs, score, noise.choice, step))
             component = _join_components(component, tree[-1])
@@ -154,17 +154,17 @@ class MST:
         self,
         columns: int,  # how many are measured
         edges: int,  # of the tree
+        unit: Unit,  # whose data it is about
         budget: Budget | None,  # what may be spent
         ledger: Ledger,  # the account that will be charged
     ) -> TreeNoise:
         "The noise that makes columns, choices and pairs cost the budget."
-        neighbors, plan = ledger.neighbors, list[Entry]()
+        plan = list[Entry]()
         if columns:
-            plan += [planned_table(self.shares[0] / columns, neighbors)] * columns
+            plan += [planned_table(self.shares[0] / columns, unit)] * columns
         if edges:
-            step = L1_SENSITIVITY[neighbors]
-            choice = planned_choice(self.shares[1] / edges, step)
-            plan += [choice, planned_table(self.shares[2] / edges, neighbors)] * edges
+            choice = planned_choice(self.shares[1] / edges, unit.l1)
+            plan += [choice, planned_table(self.shares[2] / edges, unit)] * edges
         if not plan:
             raise InputError(
                 "every column and a tree of pairs are public, so that there is nothing "
@@ -175,16 +175,21 @@ class MST:
         column = fitted[0].sigma if columns else None
         choice_cost = fitted[-2].epsilon if edges else None
         pair = fitted[-1].sigma if edges else None
-        return TreeNoise(column or 0.0, choice_cost or 0.0, pair or 0.0)
+        grid = unit.grid
+        return TreeNoise(
+            (column or 0.0) / grid, choice_cost or 0.0, (pair or 0.0) / grid
+        )
 
     def first_noise(
         self,
         d: int,  # number of columns
         budget: Budget,  # what may be spent
-        neighbors: str,  # "replace" or "add-remove"
+        neighbors: str | Unit,  # "replace" or "add-remove", or a unit
     ) -> FirstNoise:
         "The noise of columns and pairs, by the selector's own account."
-        noise = self._fit_noise(d, d - 1, budget, Ledger(budget, neighbors))
+        unit = as_unit(neighbors)
+        account = Ledger(budget, unit.neighbors, person=unit.person)
+        noise = self._fit_noise(d, d - 1, unit, budget, account)
         return FirstNoise(noise.column, noise.pair or math.inf, d - 1)
 
 
@@ -200,9 +205,16 @@ class SpendingOptions:
     neighbors: str = "replace"  # "replace" or "add-remove"
     ledger: Ledger | None = None  # account to charge; None opens one for the budget
     verbose: bool = False  # progress bars
+    person: str | None = None  # column that names a person; None: a row is a person
+    max_rows: int | None = None  # rows of a person that are counted; None: weight one
 
     def __post_init__(self):
-        check_neighbors(self.neighbors)
+        assert self.unit  # raises when there is no such unit
+
+    @property
+    def unit(self) -> Unit:
+        "Whose data the promise is about."
+        return Unit(self.neighbors, self.person, self.max_rows)
 
 
 def _check_public(public: Mapping, schema: Schema) -> None:
@@ -299,13 +311,15 @@ def run_selector(
         return Selection(*measure(frame, schema, select, budget, **common))
     selector = _make_selector(select, generator, fields_)
     seed, adaptive = spending.seed, is_adaptive(select)
-    account = open_ledger(budget, spending.ledger, spending.neighbors, seed, adaptive)
+    about = spending.unit, seed, adaptive, spent_by(schema)
+    account = open_ledger(budget, spending.ledger, *about)
     oracle = PrivateOracle(
         frame,
         schema,
         account,
         budget,
         seed=seed,
+        unit=spending.unit,
         public=public,
         verbose=spending.verbose,
     )

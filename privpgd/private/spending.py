@@ -6,9 +6,11 @@
 __all__ = [
     "CALLS",
     "open_ledger",
+    "check_units",
     "check_rows",
     "noise_generator",
     "call_sigmas",
+    "spent_by",
     "widest_noise",
     "check_noise",
 ]
@@ -22,19 +24,24 @@ import numpy as np
 from ..core.checks import Advice, InputError
 from .account import Budget, BudgetError, Entry
 from .calibration import calibrate
-from .ledger import Ledger, check_budget
+from .ledger import Ledger, Spent, check_budget, check_unit, rho_left_of
 from .noise import SEEDED_SIGMA_LIMIT
+from .persons import Unit, as_unit
 
 
 # %% ../../nbs/private/spending.ipynb #c12071a
 def open_ledger(
     budget: Budget | None,  # what the call may spend; None: all that is left
     ledger: Ledger | None,  # account to charge; None: a new one for the budget
-    neighbors: str,  # "replace" or "add-remove"
+    neighbors: str | Unit,  # "replace" or "add-remove", or a unit
     seed: Any = None,  # not None: the account is marked as seeded
     adaptive: bool = False,  # a new account allows widths that depend on answers
+    carried: Iterable[Spent] = (),  # what was spent on the same table before
 ) -> Ledger:
-    "The account to charge: the one given, or a new one for this budget."
+    """The account to charge: the one given, or a new one for this budget.
+
+    What was spent before is charged to the one given; a new one lists it beside its own
+    budget."""
     if budget is None and ledger is None:
         raise InputError(
             "There is no budget",
@@ -42,9 +49,15 @@ def open_ledger(
         )
     if budget is not None:
         check_budget(budget)
+    unit = as_unit(neighbors)
     if ledger is None:
         assert budget is not None
-        return Ledger(budget, neighbors, seed is not None, adaptive=adaptive)
+        carried = tuple(carried)
+        before = tuple(entry for spent in carried for entry in spent.entries)
+        options: dict = dict(adaptive=adaptive, person=unit.person, carried=before)
+        account = Ledger(budget, unit.neighbors, seed is not None, **options)
+        account.carry(carried)  # all of it is there: this compares the units
+        return account
     if not isinstance(ledger, Ledger):
         raise InputError(
             "is not a Ledger",
@@ -52,24 +65,30 @@ def open_ledger(
             argument="ledger",
             value=ledger,
         )
-    if ledger.neighbors != neighbors:
-        raise InputError(
-            f"The ledger counts {ledger.neighbors!r} neighbours but "
-            f"neighbors={neighbors!r} was asked",
-            "use one kind throughout",
-        )
+    check_unit(ledger, unit)
+    ledger.carry(carried)
     return ledger
 
 
 # %% ../../nbs/private/spending.ipynb #c2eaf8d
-def check_rows(
-    n: int,  # number of rows of the private table
-    public: bool = True,  # the sentence may tell the number
+def check_units(
+    n: int,  # number of rows, or of persons
+    unit: Unit,  # whose data it is about
 ) -> None:
-    "Raise unless there are at least two rows."
+    "Raise unless there are at least two rows, or persons."
+    what = "row" if unit.person is None else "person"
+    check_rows(n, unit.public_total, what)
+
+
+def check_rows(
+    n: int,  # number of rows, or of persons, of the private table
+    public: bool = True,  # the sentence may tell the number
+    what: str = "row",  # or "person"
+) -> None:
+    "Raise unless there are at least two rows, or persons."
     if n < 2:
         plural = "" if n == 1 else "s"
-        number = f"{n} row{plural}" if public else "fewer than two rows"
+        number = f"{n} {what}{plural}" if public else f"fewer than two {what}s"
         raise InputError(
             f"The table has {number}",
             "give at least two, because nobody can hide alone",
@@ -109,14 +128,38 @@ def call_sigmas(
     ledger: Ledger,  # the account that will be charged
     weights: Sequence[float],  # (k,) shares of the budget
     planned: Iterable[Entry] = (),  # entries that the same budget must pay for, too
-) -> np.ndarray:  # (k,)
+    unit: Unit | None = None,  # whose data it is about; None: a row
+) -> np.ndarray:  # (k,), in rows
     "Noise of each part of a call, within its budget or what the ledger has left."
     spent = tuple(planned)
     if ledger.adaptive:
-        budget = Budget(rho=ledger.rho_left if budget is None else budget.zcdp)
+        rho = _rho_of_call(budget, ledger, spent)
+        budget, spent = Budget(rho=rho), ()
     elif budget is None:
-        budget, spent = ledger.budget, (*ledger.entries, *spent)
-    return calibrate(budget, weights, ledger.neighbors, spent)
+        budget, spent = ledger.budget, (*ledger.own, *spent)
+    return calibrate(budget, weights, unit or ledger.neighbors, spent)
+
+
+def _rho_of_call(
+    budget: Budget | None, ledger: Ledger, planned: tuple[Entry, ...]
+) -> float:
+    "zCDP that a call on a filter may spend beside what is planned."
+    if not planned:
+        return ledger.rho_left if budget is None else budget.zcdp
+    limit = ledger.budget if budget is None else budget
+    spent = (*ledger.own, *planned) if budget is None else planned
+    if (rho := rho_left_of(limit, spent)) > 0:
+        return rho
+    raise BudgetError(
+        f"Nothing is left of {limit}", "spend less before, or grant a larger budget"
+    )
+
+
+def spent_by(*things: Any) -> list[Spent]:
+    "What it cost to learn these things, as far as they were learned."
+    found = (getattr(thing, "spent", None) for thing in things)
+    each = {id(spent): spent for spent in found if isinstance(spent, Spent)}
+    return list(each.values())
 
 
 def widest_noise(seed: Any) -> int:  # rows a cell

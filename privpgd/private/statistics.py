@@ -23,12 +23,19 @@ from privpgd.private.account import (
     composed_epsilon,
     gaussian_sigma,
 )
+from privpgd.private.spending import (
+    check_noise,
+    check_units,
+    noise_generator,
+    open_ledger,
+    spent_by,
+    widest_noise,
+)
 
-from ..core.checks import InputError
-from ..table.sources import fold
-from .ledger import Ledger, check_budget
-from .noise import SEEDED_SIGMA_LIMIT, discrete_gaussian
-from .spending import check_rows, noise_generator, open_ledger
+from ..core.checks import InputError, make_options
+from .ledger import Ledger, Spent, check_budget
+from .noise import discrete_gaussian
+from .persons import Unit, as_unit, fold_units, row_choice
 
 # %% auto #0
 __all__ = [
@@ -38,6 +45,7 @@ __all__ = [
     "check_features",
     "squared_moves",
     "statistic_sigma",
+    "PaidNumber",
     "Target",
     "RowSums",
     "measure_statistic",
@@ -150,29 +158,30 @@ def check_features(
 def squared_moves(
     statistic: RowStatistic,  # what is measured
     column_map: Any,  # what statistic.column_map(schema) gives
-    neighbors: str = "replace",  # or "add-remove"
+    neighbors: str | Unit = "replace",  # or "add-remove", or a unit
 ) -> int:
-    "The squared sensitivity of a statistic's sums, in units of the grid."
+    "The squared sensitivity of a statistic's sums, in units of the grid and a row."
+    unit = as_unit(neighbors)
     q = check_features(statistic, column_map)
     most = min(statistic.max_row_norm2 or q, q)
-    return min(2 * most, q) if neighbors == "replace" else most + statistic.needs_total
+    moves = min(2 * most, q) if unit.neighbors == "replace" else most
+    return moves if unit.public_total else moves + statistic.needs_total
 
 
 # %% ../../nbs/private/statistics.ipynb #c018
 def statistic_sigma(
     budget: Budget,  # what may be spent
-    moves: int,  # squared sensitivity, in units of the grid
+    moves: int,  # squared sensitivity, in units of the step
+    step: int = FEATURE_GRID,  # how far one unit moves a sum
 ) -> float:
     "Noise on the integer sums that keeps the promise of the budget."
-    size = FEATURE_GRID * math.sqrt(moves)
+    size = step * math.sqrt(moves)
     if budget.rho is not None:
         return size / math.sqrt(2 * budget.rho) * (1 + 1e-12)
     epsilon, delta = budget.pair
     sigma = size * gaussian_sigma(epsilon, delta)
     for _ in range(200):
-        entry = GaussianEntry(
-            "target", sigma=sigma, sensitivity=size, step=FEATURE_GRID
-        )
+        entry = GaussianEntry("target", sigma=sigma, sensitivity=size, step=step)
         if composed_epsilon([entry], delta) <= epsilon:
             return sigma
         sigma *= 1 + 1e-4
@@ -182,6 +191,20 @@ def statistic_sigma(
 
 
 # %% ../../nbs/private/statistics.ipynb #c021
+class PaidNumber(float):
+    "A noisy number that knows what it cost; it is a float otherwise."
+
+    spent: Spent
+
+    def __new__(cls, value: float, spent: Spent) -> PaidNumber:
+        number = super().__new__(cls, value)
+        number.spent = spent
+        return number
+
+    def __reduce__(self) -> tuple:
+        return type(self), (float(self), self.spent)
+
+
 @dataclass(frozen=True)
 class Target:
     "A statistic of the real data, with noise."
@@ -192,7 +215,12 @@ class Target:
     sigma: float  # noise of each sum, in rows
 
     def __float__(self) -> float:
-        return self.value
+        return float(self.value)
+
+    @property
+    def spent(self) -> Spent | None:
+        "What it cost."
+        return getattr(self.value, "spent", None)
 
 
 def _value_and_slope(
@@ -215,28 +243,38 @@ class RowSums:
     def __init__(self, statistic: RowStatistic, column_map: Any):
         self.statistic, self.column_map = statistic, column_map
         self.sums: Any = 0
+        self.rows = 0  # how many were counted
 
-    def add(self, codes: np.ndarray) -> None:
-        "Add the integers of (n, d) codes."
+    def add(self, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
+        "Add the integers of (n, d) codes, times the whole weights of the rows."
         integers = row_integers(codes, self.statistic, self.column_map)
+        self.rows += len(codes)
+        if weights is not None:
+            integers = integers * weights[:, None]
         self.sums = self.sums + integers.sum(0)
 
     def merge(self, other: RowSums) -> None:
         "Add what another one has summed."
         self.sums = self.sums + other.sums
+        self.rows += other.rows
 
 
 # %% ../../nbs/private/statistics.ipynb #c025
 def _statistic_entry(
-    statistic: RowStatistic, moves: int, sigma: float, cells: int, seeded: bool
+    statistic: RowStatistic,
+    moves: int,
+    sigma: float,
+    step: int,
+    cells: int,
+    seeded: bool,
 ) -> GaussianEntry:
     "What the ledger writes for one statistic."
     return GaussianEntry(
         type(statistic).__name__.lower(),
         statistic.names(),
         sigma=sigma,
-        sensitivity=FEATURE_GRID * math.sqrt(moves),
-        step=FEATURE_GRID,
+        sensitivity=step * math.sqrt(moves),
+        step=step,
         cells=cells,
         seeded=seeded,
     )
@@ -253,6 +291,9 @@ def measure_statistic(
     neighbors: str = "replace",
     ledger: Ledger | None = None,  # account to charge; None opens one for `budget`
     line: bool = False,  # read every column on the line, as the preset "paper" does
+    # of Unit: person, the column that names a person, and max_rows, how many rows of
+    # each are counted
+    **persons: Any,
 ) -> tuple[Target, Ledger]:  # the noisy statistic, and the charged account
     "One statistic of the rows, with noise, charged to the ledger."
     if not isinstance(statistic, RowStatistic):
@@ -263,38 +304,37 @@ def measure_statistic(
             value=statistic,
         )
     check_budget(budget)
-    account = open_ledger(budget, ledger, neighbors, seed)
+    unit = make_options(Unit, None, {"neighbors": neighbors, **persons})
+    account = open_ledger(budget, ledger, unit, seed, carried=spent_by(schema))
     column_map = statistic.column_map(schema, line)
-    moves = squared_moves(statistic, column_map, neighbors)
-    sigma = statistic_sigma(budget, moves)
+    moves = squared_moves(statistic, column_map, unit)
+    grid = FEATURE_GRID * unit.grid
+    step = FEATURE_GRID * unit.step
+    sigma = statistic_sigma(budget, moves, step)
     generator = noise_generator(seed, account, "statistic")
-    if seed is not None and sigma > SEEDED_SIGMA_LIMIT:
-        raise InputError(
-            f"the noise of {sigma / FEATURE_GRID:.3g} rows is too wide for a seeded "
-            "draw",
-            "give more budget, or seed=None",
-        )
-    public_n = neighbors == "replace"
+    check_noise({"the statistic": 1.0}, [sigma / grid], widest_noise(seed))
     rows = partial(RowSums, statistic, column_map)
-    part = fold(frame, schema, rows, public_n=public_n)
-    check_rows(part.rows)
-    check_delta(budget, part.rows, neighbors)
-    sums, counted = part.result.sums, not public_n and statistic.needs_total
+    found, n = fold_units(frame, schema, rows, unit, row_choice(unit, seed))
+    check_units(n, unit)
+    check_delta(budget, n, neighbors)
+    sums, counted = found.sums, not unit.public_total and statistic.needs_total
     if counted:
-        sums = np.append(sums, FEATURE_GRID * part.rows)
-    entry = _statistic_entry(statistic, moves, sigma, len(sums), seed is not None)
-    account.spend([entry], neighbors)
+        rows_counted = n if unit.grid > 1 else found.rows
+        sums = np.append(sums, grid * rows_counted)
+    facts = moves, sigma, step, len(sums), seed is not None
+    entry = _statistic_entry(statistic, *facts)
+    account.spend([entry], unit)
     noisy = discrete_gaussian(sums, sigma, generator)
-    total = float(part.rows) if public_n else _noisy_total(noisy, counted)
-    means = (noisy[:-1] if counted else noisy) / FEATURE_GRID / total
+    total = float(n) if unit.public_total else _noisy_total(noisy / grid, counted)
+    means = (noisy[:-1] if counted else noisy) / grid / total
     value, slope = _value_and_slope(statistic, column_map, means)
-    error = slope * sigma / FEATURE_GRID / total
-    return Target(statistic, value, error, sigma / FEATURE_GRID), account
+    paid = PaidNumber(value, Spent((entry,), unit.neighbors, unit.person))
+    return Target(statistic, paid, slope * sigma / grid / total, sigma / grid), account
 
 
 def _noisy_total(
-    noisy: np.ndarray,  # noisy sums
+    noisy: np.ndarray,  # noisy sums, in rows
     counted: bool,  # the last one counts the rows; otherwise every row adds to one sum
 ) -> float:
     "The number of rows, or of the rows that the features count, from the noisy sums."
-    return max(float(noisy[-1] if counted else noisy.sum()) / FEATURE_GRID, 1.0)
+    return max(float(noisy[-1] if counted else noisy.sum()), 1.0)

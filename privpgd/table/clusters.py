@@ -39,11 +39,12 @@ def _add_partition(
     make: Callable[[], Any],
     number: int = 0,  # of the partition
     topic: str | None = None,  # under which to report that it is done
+    person: str | None = None,  # column that names a person
 ) -> Part:
     "Add up one partition."
     facts = Schema.from_json(schema)
     pieces = slice_frame(partition, piece_rows(len(facts)))
-    part = add_pieces(pieces, facts, make, number)
+    part = add_pieces(pieces, facts, make, number, person)
     if topic:
         # without a cluster there is no worker: the bar sees the task itself
         with contextlib.suppress(ImportError, ValueError):
@@ -59,15 +60,21 @@ class ClusterSource(TableSource):
     hint = "one of its files may be damaged, or its types differ"
 
     def _fold_partitions(
-        self, schema: Schema, make: Callable[[], Any], verbose: bool
+        self, schema: Schema, make: Callable[[], Any], verbose: bool, person: str | None
     ) -> Part:
         raise NotImplementedError
 
     def fold(
-        self, schema: Schema, make: Callable[[], Any], verbose: bool = False
+        self,
+        schema: Schema,  # public facts of the table
+        make: Callable[..., Any],  # makes an empty object with add and merge
+        verbose: bool = False,  # a progress bar
+        person: str | None = None,  # column that names a person
     ) -> Part:
+        if person is not None:
+            make = functools.partial(make, gather=True)
         try:
-            return self._fold_partitions(schema, make, verbose)
+            return self._fold_partitions(schema, make, verbose, person)
         except Exception as error:
             # without the engine's traceback, which quotes values
             raise self.failure(error, "added up") from None
@@ -83,16 +90,19 @@ class DaskSource(ClusterSource):
         return len(self.table)
 
     def _fold_partitions(
-        self, schema: Schema, make: Callable[[], Any], verbose: bool
+        self, schema: Schema, make: Callable[[], Any], verbose: bool, person: str | None
     ) -> Part:
         import dask
 
         add = dask.delayed(_add_partition)
         join = dask.delayed(sum_parts)
-        partitions = self.table[schema.names].to_delayed()
+        table = self.table[schema.names]
+        if person is not None:  # a shuffle puts the rows of a person together
+            table = self.table[[*schema.names, person]].shuffle(on=person)
+        partitions = table.to_delayed()
         with _dask_bar(len(partitions), verbose) as topic:
             parts = [
-                add(partition, schema.to_json(), make, number, topic)
+                add(partition, schema.to_json(), make, number, topic, person)
                 for number, partition in enumerate(partitions)
             ]
             while len(parts) > 1:
@@ -162,13 +172,17 @@ class SparkSource(ClusterSource):
         return self.table.count()
 
     def _fold_partitions(
-        self, schema: Schema, make: Callable[[], Any], verbose: bool
+        self, schema: Schema, make: Callable[[], Any], verbose: bool, person: str | None
     ) -> Part:
         import cloudpickle
 
-        names = (f"`{name.replace('`', '``')}`" for name in schema.names)
-        add = _spark_task(schema.to_json(), make)
-        parts = self.table.select(*names).mapInArrow(add, "part binary")
+        columns = [*schema.names, *([] if person is None else [person])]
+        names = [f"`{name.replace('`', '``')}`" for name in columns]
+        table = self.table.select(*names)
+        if person is not None:  # a shuffle puts the rows of a person together
+            table = table.repartition(names[-1])
+        add = _spark_task(schema.to_json(), make, person)
+        parts = table.mapInArrow(add, "part binary")
 
         def join(a: bytes, b: bytes) -> bytes:
             both = [cloudpickle.loads(a), cloudpickle.loads(b)]
@@ -185,7 +199,9 @@ class SparkSource(ClusterSource):
             return functools.reduce(lambda a, b: sum_parts([a, b]), arrived)
 
 
-def _spark_task(schema: str, make: Callable[[], Any]) -> Callable[..., Any]:
+def _spark_task(
+    schema: str, make: Callable[[], Any], person: str | None = None
+) -> Callable[..., Any]:
     "What a Spark worker does with the batches of its partition: one pickled part."
 
     def add(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -195,7 +211,8 @@ def _spark_task(schema: str, make: Callable[[], Any]) -> Callable[..., Any]:
         facts = Schema.from_json(schema)
         local = map(to_local_time, batches)
         pieces = regroup_batches(local, piece_rows(len(facts)))
-        part = add_pieces(pieces, facts, make, TaskContext.get().partitionId())
+        number = TaskContext.get().partitionId()
+        part = add_pieces(pieces, facts, make, number, person)
         yield pa.RecordBatch.from_pydict({"part": [cloudpickle.dumps(part)]})
 
     return add

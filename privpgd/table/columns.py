@@ -20,6 +20,7 @@ __all__ = [
     "Ordinal",
     "Boolean",
     "Categorical",
+    "Identifier",
 ]
 
 # %% ../../nbs/table/columns.ipynb #c002
@@ -510,3 +511,21 @@ def _check_embed(column: Categorical) -> None:
             f"{column.embed!r}"
         )
     set_fields(column, embed=tuple(map(tuple, points.tolist())))
+
+
+# %% ../../nbs/table/columns.ipynb #c0ident1
+@dataclass(frozen=True)
+class Identifier(Column):
+    "Names the person that a row is about; it is read and never encoded."
+
+    name: str  # column name
+    missing: bool = True  # a row without a name belongs to nobody
+    dtype: str | None = None
+    source: str = "declared"
+
+    def __post_init__(self):
+        check_common(self)
+
+    @property
+    def axis(self) -> Axis:
+        return Axis(self.name, 0)

@@ -53,7 +53,7 @@ from privpgd.table.pieces import (
 )
 
 from ..core.checks import InputError
-from .columns import Column, SchemaError
+from .columns import Column, Identifier, SchemaError
 from .dtypes import open_frame
 from .schema import Schema
 
@@ -440,7 +440,7 @@ MISSING_WORDS = {
 def csv_type(column: Column) -> pa.DataType:
     "The type in which a column of a CSV file is read."
     axis = column.axis
-    if axis.kind == "date":
+    if axis.kind == "date" or isinstance(column, Identifier):
         return pa.string()
     if axis.levels is None:
         return pa.float64()

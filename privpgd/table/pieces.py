@@ -9,27 +9,34 @@ __all__ = [
     "slice_frame",
     "regroup_batches",
     "Part",
+    "split_persons",
     "add_pieces",
     "sum_parts",
     "SourceError",
     "explain_failure",
+    "UnsortedError",
+    "with_person",
     "TableSource",
     "MemorySource",
 ]
 
 # %% ../../nbs/table/pieces.ipynb #c002
 import copy
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals as nw
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 from tqdm.auto import tqdm
 
 from ..core.checks import InputError
-from .columns import SchemaError
+from .columns import Identifier, SchemaError
+from .dtypes import to_pandas_series
 from .numbers import clip_counts
 from .schema import Schema
 
@@ -83,11 +90,26 @@ class Part:
     error: SchemaError | None = None  # the first error in the data
 
 
+def split_persons(
+    piece: Any,  # a table in memory
+    person: str,  # the column that names a person
+    names: list[str],  # the other columns
+) -> tuple[Any, pd.Series]:  # the other columns; who each row is about
+    "A piece without the column that names persons, and that column; unnamed rows go."
+    table = nw.from_native(piece, eager_only=True)
+    unnamed = table[person].is_null()
+    if unnamed.any():
+        table = table.filter(~unnamed)
+    return table.select(names).to_native(), to_pandas_series(table[person])
+
+
 def add_pieces(
     pieces: Iterable[Any],  # tables in memory
     schema: Schema,  # their public facts
     make: Callable[[], Any],  # makes an empty object with add(codes) and merge(other)
     place: int = 0,  # number of the partition, told to an object that has a `place`
+    # column that names a person: the object has add(codes, persons) and finish()
+    person: str | None = None,
 ) -> Part:
     "Encode pieces and add them up; stop at the first error in the data."
     part = Part(make())
@@ -98,14 +120,19 @@ def add_pieces(
         for piece in pieces:
             if not len(piece):
                 continue
+            persons: list = []
+            if person is not None:
+                piece, *persons = split_persons(piece, person, schema.names)
             try:
-                codes = schema.encode(piece)
+                codes = schema.encode(piece) if len(piece) else np.empty((0, 0))
             except SchemaError as error:
                 part.error = error.at("")  # without a traceback that holds the piece
                 break
-            part.result.add(codes)
+            part.result.add(codes, *persons)
             part.rows += len(codes)
-            del codes, piece  # before the next ones are made
+            del codes, piece, persons  # before the next ones are made
+        if person is not None and part.error is None:
+            part.result.finish()
     finally:
         clip_counts.reset(token)
     return part
@@ -155,6 +182,15 @@ def explain_failure(error: BaseException) -> str:
 
 
 # %% ../../nbs/table/pieces.ipynb #c044
+class UnsortedError(Exception):
+    "The rows of a person are not together."
+
+
+def with_person(schema: Schema, person: str) -> Schema:
+    "What is read: the columns of a schema, and the one that names a person."
+    return Schema([*schema.columns, Identifier(person)])
+
+
 class TableSource:
     "One table: its columns, its rows in pieces, and their sum."
 
@@ -205,11 +241,25 @@ class TableSource:
     def fold(
         self,
         schema: Schema,  # public facts of the table
-        make: Callable[[], Any],  # makes an empty object with add(codes), merge(other)
+        make: Callable[..., Any],  # makes an empty object with add(codes), merge(other)
         verbose: bool = False,  # a progress bar
+        person: str | None = None,  # column that names a person
     ) -> Part:
         "Encode the table piece by piece and add the pieces up."
-        return add_pieces(self.read(schema, verbose), schema, make)
+        if person is None:
+            return add_pieces(self.read(schema, verbose), schema, make)
+        try:
+            pieces = self.sort_by(person).read(with_person(schema, person), verbose)
+            return add_pieces(pieces, schema, make, person=person)
+        except UnsortedError:
+            # rows of one person are far apart: all codes are kept until the end
+            make = functools.partial(make, gather=True)
+            pieces = self.read(with_person(schema, person), verbose)
+            return add_pieces(pieces, schema, make, person=person)
+
+    def sort_by(self, person: str) -> "TableSource":
+        "The same table in the order of a column, where an engine can sort it."
+        return self
 
 
 class MemorySource(TableSource):

@@ -24,6 +24,11 @@ from .schema import Schema
 
 
 # %% ../../nbs/table/queries.ipynb #c034
+def _quote_name(name: str) -> str:
+    "The name of a column for SQL."
+    return '"' + name.replace('"', '""') + '"'
+
+
 class RelationSource(TableSource):
     "A DuckDB relation, or a pair of a DuckDB connection and a query."
 
@@ -48,13 +53,16 @@ class RelationSource(TableSource):
     def pieces(self, schema: Schema) -> Iterator[pa.Table]:
         return self.pieces_of(schema.names, piece_rows(len(schema)))
 
+    def sort_by(self, person: str) -> "RelationSource":
+        return RelationSource(self.relation.order(_quote_name(person)))
+
     def pieces_of(
         self,
         names: list[str],  # columns
         size: int,  # least number of rows of a piece
     ) -> Iterator[pa.Table]:
         "Pieces with some of the columns."
-        quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+        quoted = ", ".join(map(_quote_name, names))
         chosen = self.relation.project(quoted)
         batch = min(size, 2**18)
         new = hasattr(chosen, "to_arrow_reader")
@@ -81,6 +89,14 @@ class QuerySource(TableSource):
         cursor.close()
         return pd.DataFrame(columns=columns, dtype=object)
 
+    def sort_by(self, person: str) -> "QuerySource":
+        connection, query = self.table
+        inner = query.strip().rstrip(";")
+        order = f"ORDER BY {_quote_name(person)}"
+        return QuerySource(
+            (connection, f"SELECT * FROM ({inner}\n) AS everything {order}")
+        )
+
     def pieces(self, schema: Schema) -> Iterator[pd.DataFrame]:
         cursor, names = self._execute(self.table[1])
         while rows := cursor.fetchmany(piece_rows(len(schema))):
@@ -96,9 +112,17 @@ class LazySource(TableSource):
     def preview(self, schema: Schema) -> Any:
         return self.table.clear().collect()
 
+    ordered = False  # whether the order of the rows matters
+
+    def sort_by(self, person: str) -> "LazySource":
+        source = LazySource(self.table.sort(person, maintain_order=True))
+        source.ordered = True
+        return source
+
     def pieces(self, schema: Schema) -> Iterator[Any]:
         size = piece_rows(len(schema))
         chosen = self.table.select(schema.names)
         if not hasattr(chosen, "collect_batches"):
             return slice_frame(chosen.collect(engine="streaming"), size)
-        return iter(chosen.collect_batches(chunk_size=size, maintain_order=False))
+        batches = chosen.collect_batches(chunk_size=size, maintain_order=self.ordered)
+        return iter(batches)

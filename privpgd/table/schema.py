@@ -171,6 +171,7 @@ class ColumnList:
     "Columns with distinct names, in order."
 
     columns: Sequence[Column]  # the columns, in order
+    spent: ClassVar[Any] = None  # what learning them has cost, if they were learned
 
     def __post_init__(self):
         single = isinstance(self.columns, Column)
@@ -262,7 +263,16 @@ class Coder(ColumnList):
         "The schema of some of the columns."
         if isinstance(names, str):
             raise SchemaError(f"Select takes a list of names, not the text {names!r}")
-        return cast("Schema", type(self)([self[name] for name in names]))
+        return self.with_columns([self[name] for name in names])
+
+    def with_columns(
+        self,
+        columns: Sequence[Column],
+    ) -> "Schema":  # it knows what learning this one has cost
+        "A schema with other columns for the same table."
+        schema = cast("Schema", type(self)(columns))
+        object.__setattr__(schema, "spent", self.spent)
+        return schema
 
     def with_dtypes(
         self,
@@ -275,7 +285,7 @@ class Coder(ColumnList):
         stored = [
             remember_storage(c, stored_dtype(table[c.name])) for c in self.columns
         ]
-        return cast("Schema", type(self)(stored))
+        return self.with_columns(stored)
 
 
 # %% ../../nbs/table/schema.ipynb #c071

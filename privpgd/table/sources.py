@@ -31,11 +31,12 @@ from privpgd.table.pieces import (
     SourceError,
     TableSource,
     slice_frame,
+    with_person,
 )
 
 from ..core.checks import InputError
 from .clusters import DaskSource, SparkSource
-from .columns import ClipWarning
+from .columns import ClipWarning, SchemaError
 from .dtypes import empty_table, open_frame, two_columns_of_one_name
 from .files import Files, FileSource, is_path
 from .numbers import warn_clipped
@@ -126,17 +127,25 @@ def open_source(
 def preview(
     source: Any,  # a table of any sort
     schema: Schema,  # its public facts
+    person: str | None = None,  # column that names a person, beside those of the schema
 ) -> Any:  # a table in memory with its columns and dtypes, usually without rows
     "The columns of a source as it stores them, checked against the schema."
     reader = open_source(source)
+    if person is not None:
+        schema = with_person(schema, person)
     try:
         table = reader.preview(schema)
-    except InputError:
+        whole = open_frame(table, schema.names, rows=False)
+    except InputError as error:
+        if person is not None and f"lacks the column {person!r}" in error.problem:
+            raise SchemaError(
+                f"The table lacks the column {person!r} that names a person",
+                "give the name of one of its columns",
+            ) from None
         raise
     except Exception as error:
         raise reader.failure(error) from None
-    open_frame(table, schema.names, rows=False)
-    return table
+    return table if person is None else whole.drop(person).to_native()
 
 
 # %% ../../nbs/table/sources.ipynb #c044n
@@ -160,16 +169,19 @@ def count_rows(
 def fold(
     source: Any,  # a table of any sort
     schema: Schema,  # its public facts
-    make: Callable[[], Any],  # makes an empty object with add(codes) and merge(other)
+    make: Callable[..., Any],  # makes an empty object with add(codes) and merge(other)
     verbose: bool = False,  # a progress bar
     stacklevel: int = 2,  # whose line the warnings name
     # False: neither a warning nor an error tells a value, or a number of rows or values
     public_n: bool = True,
+    # column that names a person, beside those of the schema: the object has
+    # add(codes, persons) and finish()
+    person: str | None = None,
 ) -> Part:  # result: the filled object; rows: how many
     "Encode a table piece by piece, where it is stored, and add the pieces up."
-    preview(source, schema)
+    preview(source, schema, person)
     reader = open_source(source)
-    part = reader.fold(schema, make, verbose)
+    part = reader.fold(schema, make, verbose, person)
     if part.error:
         error = part.error.at(reader.where)
         raise error if public_n else error.redact()
