@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..core.protocols import Constraint
 from ..joint.costs import Effects, linearize, sum_effects
 from ..transport.embedding import Embedding
 from .frames import ColumnMap
-from .penalties import PenaltyTerm, evaluate_on_sample
+from .penalties import evaluate_on_sample
 from .statistics import Statistic
 
 # %% auto #0
@@ -333,7 +334,7 @@ class FunctionEvaluator(MoveEvaluator):
 
     def __init__(
         self,
-        penalty: PenaltyTerm,
+        penalty: Constraint,
         column_map: ColumnMap,
         codes: np.ndarray,  # (m, d) some codes, on which the penalty is examined
     ):

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
 import torch
 
 from ..core.checks import InputError
+from ..core.protocols import Constraint
 from .frames import ColumnMap, ParticleFrame, plain_number
 
 # %% auto #0
@@ -33,6 +34,8 @@ class PenaltyTerm:
     weight: float
     name: str
     __call__: Callable[..., torch.Tensor]  # a ParticleFrame -> scalar tensor
+    # unweighted value that the final rows must reach; None: what the descent reached
+    limit: float | None = None
     can_be_summed = True  # False if the term has a limit, which a sum would lose
     # what to do if the gradient is zero everywhere
     zero_gradient_remedy = (
@@ -70,7 +73,10 @@ class PenaltyTerm:
             )
 
     def __rmul__(self, factor: float) -> Any:
-        return replace(self, weight=factor * self.weight)  # type: ignore[type-var]
+        if is_dataclass(self):
+            return replace(self, weight=factor * self.weight)
+        limit = None if self.limit is None else self.weight * self.limit
+        return Penalty(self, factor, self.name, limit)
 
     __mul__ = __rmul__
 
@@ -141,17 +147,17 @@ class Penalty(PenaltyTerm):
 
 # %% ../../nbs/constrain/penalties.ipynb #c032
 def as_penalty(
-    given: Any,  # a PenaltyTerm, or a pair (function of the particles, weight)
-) -> PenaltyTerm:
+    term: Any,  # a Constraint, or a pair (function of the particles, weight)
+) -> PenaltyTerm | Constraint:
     "The given term, or a pair as a Penalty."
-    if isinstance(given, PenaltyTerm):
-        return given
-    if isinstance(given, (tuple, list)) and len(given) == 2 and callable(given[0]):
-        fn, weight = given
+    if isinstance(term, Constraint) and not isinstance(term, type):
+        return term
+    if isinstance(term, (tuple, list)) and len(term) == 2 and callable(term[0]):
+        fn, weight = term
         name = getattr(fn, "__name__", "")
         return Penalty(lambda frame: fn(frame.particles), weight, name)
     raise InputError(
-        f"penalties holds {given!r}",
+        f"penalties holds {term!r}",
         "give a Penalty, or pairs of a function of the particles and its weight",
     )
 
@@ -219,7 +225,7 @@ def _check_value(value: Any, z: torch.Tensor, label: str) -> None:
     )
 
 
-def check_penalty(penalty: PenaltyTerm, column_map: ColumnMap) -> None:
+def check_penalty(penalty: Constraint, column_map: ColumnMap) -> None:
     "Raise unless the penalty is one finite, differentiable number with a gradient."
     label = f"penalties holds {penalty.label()}, which"
     unweighted: Callable = penalty.fn if isinstance(penalty, Penalty) else penalty
