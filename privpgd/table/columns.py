@@ -94,11 +94,15 @@ class Column:
     missing: bool
     dtype: str | None
     source: str
+    integer: bool | None = (
+        None  # whether numbers are whole; None: they have no such field
+    )
+    decimals: int | None = None  # of the values that come back, where it is declared
     __dataclass_fields__: ClassVar[dict[str, Any]]  # every kind is a dataclass
 
     @property
     def kind(self) -> str:
-        "The kind as schema files write it, such as numeric or boolean."
+        "The word of schema files; the class name unless the kind sets another."
         return type(self).__name__.lower()
 
     @property
@@ -442,6 +446,7 @@ class LevelledColumn(Column):
 class Ordinal(LevelledColumn):
     "Levels with an order, listed from low to high."
 
+    kind = "ordinal"
     name: str  # column name
     levels: Sequence  # text or numbers, from low to high
     missing: bool = False  # allow missing values, as a code of their own
@@ -459,6 +464,7 @@ class Ordinal(LevelledColumn):
 class Boolean(LevelledColumn):
     "False and True; 0 and 1 are understood too."
 
+    kind = "boolean"
     name: str  # column name
     missing: bool = False  # allow missing values, as a code of their own
     dtype: str | None = None  # pandas dtype to come back in; None: bool
@@ -476,6 +482,7 @@ class Boolean(LevelledColumn):
 class Categorical(LevelledColumn):
     "Levels without an order."
 
+    kind = "categorical"
     name: str  # column name
     levels: Sequence  # text or numbers, in any order
     missing: bool = False  # allow missing values, as a code of their own
