@@ -94,10 +94,8 @@ class Column:
     missing: bool
     dtype: str | None
     source: str
-    integer: bool | None = (
-        None  # whether numbers are whole; None: they have no such field
-    )
-    decimals: int | None = None  # of the values that come back, where it is declared
+    integer: bool | None = None  # only whole numbers; None: not a column of numbers
+    decimals: int | None = None  # to come back with; None: any number of them
     __dataclass_fields__: ClassVar[dict[str, Any]]  # every kind is a dataclass
 
     @property
