@@ -92,11 +92,11 @@ class Cells:
 class MoveEvaluator:
     "Evaluates a number r of the rows, and what moves would do to it."
 
-    columns: list  # positions of the columns that matter
+    columns: list  # positions of the columns on which r depends
     stable: Any  # whether effects hardly change while other rows move
     value: Callable[..., float]  # r of (m, d) codes
     # (codes, order, j) -> r, and the Effects of each code of column j; None instead of
-    # Effects if the column does not matter
+    # Effects if r does not depend on the column
     evaluate_moves: Callable[..., tuple]
 
     def evaluate_joint_moves(
