@@ -158,7 +158,7 @@ def as_penalty(
         return Penalty(lambda frame: fn(frame.particles), weight, name)
     raise InputError(
         f"penalties holds {term!r}",
-        "give a Penalty, or pairs of a function of the particles and its weight",
+        "give a Penalty, or a pair of a function of the particles and its weight",
     )
 
 
