@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from ..core.checks import InputError
+from ..core.checks import InputError, as_number, finite_number
 from ..core.protocols import Constraint
-from .frames import ColumnMap, ParticleFrame, plain_number
+from .frames import ColumnMap, ParticleFrame
 
 # %% auto #0
 __all__ = [
@@ -61,16 +61,11 @@ class PenaltyTerm:
 
     def _check_numbers(self, least_weight: float = -1e12, **numbers: Any) -> None:
         "Store the weight and the given fields as floats; raise if one is not a number."
-        for field, value in (("weight", self.weight), *numbers.items()):
-            number = plain_number(
-                value, f"{field} of {self.name or type(self).__name__}"
-            )
-            object.__setattr__(self, field, number)
-        if not least_weight <= self.weight <= 1e12:
-            raise InputError(
-                f"the weight {self.weight!r} of {self.label()} is not a number between "
-                f"{least_weight:g} and 1e12"
-            )
+        weight = finite_number("weight", self.weight, False, "", 1e12, least_weight)
+        object.__setattr__(self, "weight", weight)
+        remedy = "give one; dates count as days since 1970"
+        for name, value in numbers.items():
+            object.__setattr__(self, name, as_number(name, value, remedy))
 
     def __rmul__(self, factor: float) -> Any:
         if is_dataclass(self):
@@ -119,11 +114,8 @@ class Penalty(PenaltyTerm):
             self._check_numbers()
             return
         self._check_numbers(limit=self.limit)
-        if not math.isfinite(self.limit):
-            raise InputError(
-                f"limit={self.limit} of {self.label()} is not finite",
-                "give the value that is good enough, or None",
-            )
+        none = "give the value that is good enough, or None"
+        finite_number("limit", self.limit, positive=False, remedy=none, least=-math.inf)
 
     @property
     def can_be_summed(self) -> bool:  # type: ignore[override]
