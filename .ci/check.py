@@ -1,7 +1,8 @@
-"""What `make test` runs: are the notebooks clean, does the module equal them, are its
-types sound, does every notebook's test pass?"""
+"""What `make test` runs: are the notebooks clean, does the module equal them, is it in
+order (imports, sizes, format, types), does every test pass?"""
 
 import argparse
+import ast
 import filecmp
 import json
 import os
@@ -118,6 +119,82 @@ def wide(limit=88):
     return found
 
 
+# a folder imports only from itself and from folders to its left
+FOLDERS = [
+    "core",
+    "table",
+    "private",
+    "transport",
+    "joint",
+    "constrain",
+    "methods",
+    "evaluation",
+    "app",
+]
+
+
+def imported_modules(path):
+    "The modules of the package that a module imports, also inside functions."
+    own = path.relative_to(root).with_suffix("").parts
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = own[: len(own) - node.level] if node.level else ()
+            names = [".".join((*base, *filter(None, [node.module])))]
+        else:
+            continue
+        yield from (name for name in names if name.split(".")[0] == "privpgd")
+
+
+def upward_imports():
+    """Imports from a folder to the right of one's own; the package itself counts as
+    the last one."""
+    found = []
+    for path in sorted(root.glob("privpgd/*/*.py")):
+        own = FOLDERS.index(path.parent.name)
+        for name in imported_modules(path):
+            folder = name.split(".")[1] if "." in name else FOLDERS[-1]
+            if FOLDERS.index(folder) > own:
+                found.append(f"{path.relative_to(root)}: {name}")
+    return found
+
+
+# what users type has its parameters written out
+LONG_SIGNATURES = {
+    "privpgd/app/pipeline.py: synthesize",
+    "privpgd/app/synthesizer.py: __init__",
+    "privpgd/transport/particles.py: descend",
+}
+
+
+def long_signatures(path, limit):
+    "Functions of a module with more parameters than the limit."
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        listed = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        n = sum(a.arg not in ("self", "cls") for a in listed)
+        place = f"{path.relative_to(root)}: {node.name}"
+        if n > limit and place not in LONG_SIGNATURES:
+            yield f"{place} has {n} parameters"
+
+
+def oversized(lines=620, cells=65, parameters=8):
+    "Modules, notebooks and signatures that are too long for a reader."
+    found = []
+    for path in sorted(root.glob("privpgd/*/*.py")):
+        n = len(path.read_text(encoding="utf-8").splitlines())
+        if n > lines:
+            found.append(f"{path.relative_to(root)}: {n} lines")
+        found += long_signatures(path, parameters)
+    for path in notebooks():
+        n = len(json.loads(path.read_text(encoding="utf-8"))["cells"])
+        if n > cells:
+            found.append(f"{path.relative_to(root)}: {n} cells")
+    return found
+
+
 def lint():
     "Format, lint and types, with the settings in pyproject.toml."
     code = ("privpgd", "nbs", "benchmarks", ".ci", "setup.py")
@@ -221,9 +298,19 @@ def main():
     if found := wide():
         sys.exit("these lines are longer than 88 columns:\n" + "\n".join(found))
     print("every line of code fits 88 columns")
+    if found := upward_imports():
+        sys.exit("these imports go against the order of folders: " + "; ".join(found))
+    print("imports follow the order of folders")
+    if found := oversized():
+        sys.exit("these are too long: " + "; ".join(found))
+    print("modules, notebooks and signatures are short")
     lint()
     if run("python", ".ci/net.py").returncode:
         sys.exit("a seeded run has changed (see above)")
+    speed = run("python", "benchmarks/test_speed.py", capture_output=True)
+    if speed.returncode:
+        sys.exit(f"a measurement of speed does not work:\n{speed.stderr[-3000:]}")
+    print("the measurements of speed work")
 
     skipped = [p for p in notebooks() if by_hand(p)]
     for p in skipped:

@@ -173,9 +173,9 @@ def statistic() -> dict:
     return dict(digest=digest(repr(target.value), ledger_part(ledger)), error=0.0)
 
 
-def few_poor(view):
+def few_poor(frame):
     "Share of rows with a small income, smooth."
-    return ((15_000 - view["income"]) / 2000).sigmoid().mean()
+    return ((15_000 - frame["income"]) / 2000).sigmoid().mean()
 
 
 def cases() -> dict:

@@ -112,11 +112,11 @@ def default_curve(
     codes = mixture.draw(particles, seed=0, independent=0.5)
     made = time.perf_counter() - began
     how: Any = PRESETS["default"].refinement
-    warm = how["anneal_sweeps"]
+    annealed = how["anneal_sweeps"]
     curve = [(0, made, cloud_loss(embedding.embed(codes), tables, embedding))]
     # from the start for every length, so that judging costs no time
-    for s in range(1, warm + how["sweeps"] + 1):
-        sweeps = dict(anneal_sweeps=min(s, warm), sweeps=max(s - warm, 0))
+    for s in range(1, annealed + how["sweeps"] + 1):
+        sweeps = dict(anneal_sweeps=min(s, annealed), sweeps=max(s - annealed, 0))
         began = time.perf_counter()
         new = refine(codes, tables, schema, **{**how, **sweeps}, seed=0)
         took = time.perf_counter() - began

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..core.checks import InputError
+from ..core.checks import InputError, finite_number
 from .frames import ColumnMap, ParticleFrame
 from .penalties import PenaltyTerm
 from .statistics import Difference, Statistic
@@ -82,10 +82,7 @@ class Bound(StatisticPenalty):
                 f"bound on {self.statistic} asks",
                 "give low <= high",
             )
-        if not self.slack >= 0:
-            raise InputError(
-                f"slack={self.slack!r} of {self.label()} is not a number of at least 0"
-            )
+        finite_number("slack", self.slack, positive=False)
 
     def label(self) -> str:
         if self.low == self.high:
@@ -177,12 +174,9 @@ class Avoid(StatisticPenalty):
                 f"avoid needs a statistic such as Mean or Rate, not {self.statistic!r}"
             )
         self._check_numbers(0.0, value=self.value, scale=self.scale, floor=self.floor)
-        positive = 0 < self.scale < np.inf and 0 < self.floor < np.inf
-        if not (positive and math.isfinite(self.value)):
-            raise InputError(
-                f"{self.label()} has scale={self.scale:g} and floor={self.floor:g}",
-                "value, scale and floor must be finite, and the last two positive",
-            )
+        finite_number("value", self.value, positive=False, least=-np.inf)
+        finite_number("scale", self.scale)
+        finite_number("floor", self.floor)
 
     def label(self) -> str:
         statistic = self.statistic_label()

@@ -34,7 +34,7 @@ __all__ = [
     "all_candidates",
     "iter_support",
     "draw_solution",
-    "witnesses",
+    "find_witnesses",
 ]
 
 
@@ -56,7 +56,7 @@ class RuleContext:
     ):
         self.column_map = column_map
         self.public = dict(public)
-        self.solved: dict = {}  # ids of rules -> the solved group; filled on demand
+        self.solved_groups: dict = {}  # ids of rules -> Group; filled on demand
 
     @property
     def names(self) -> tuple:
@@ -275,7 +275,9 @@ def eliminate(
 
 
 # %% ../../nbs/constrain/elimination.ipynb #c70aea6
-_CHUNK = 2e7  # entries of the largest table when many rows are handled at once
+_MAX_CHUNK_ENTRIES = (
+    2e7  # entries of the largest table when many rows are handled at once
+)
 
 
 def _capped_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -348,7 +350,7 @@ def iter_support(
 ) -> Iterator[tuple[slice, np.ndarray]]:
     "Parts of the rows, with the number of good points of each cell for these rows."
     order, largest = plan_elimination(system, public_values, n_probes)
-    step = max(int(_CHUNK / largest), 1)
+    step = max(int(_MAX_CHUNK_ENTRIES / largest), 1)
     for first in range(0, n, step):
         part = slice(first, min(first + step, n))
         some = {name: v[part] for name, v in public_values.items()}
@@ -397,19 +399,19 @@ _MOST_ENTRIES = 1e9  # in the tables of all rows, up to which a larger table is 
 
 def _within_own_cell(
     candidates: Candidates,
-    own: np.ndarray,  # (n,) codes
+    own_codes: np.ndarray,  # (n,) codes
     n_codes: int,
 ) -> Candidates:  # with n lines
     "The candidates that lie in each row's own cell."
-    n, n_copies = len(own), candidates.n_copies
+    n, n_copies = len(own_codes), candidates.n_copies
     n_probes = (candidates.values.shape[1] - n_copies) // n_codes
-    place = n_copies + own[:, None] * n_probes + np.arange(n_probes)
+    place = n_copies + own_codes[:, None] * n_probes + np.arange(n_probes)
     lines = np.broadcast_to(candidates.values, (n, candidates.values.shape[1]))
     probes = np.take_along_axis(lines, place, 1)
     copies = candidates.values[:, :n_copies]
-    inside = candidates.codes[:, :n_copies] == own[:, None]
+    inside = candidates.codes[:, :n_copies] == own_codes[:, None]
     values = np.concatenate([probes, np.where(inside, copies, probes[:, :1])], 1)
-    return Candidates(values, np.broadcast_to(own[:, None], values.shape))
+    return Candidates(values, np.broadcast_to(own_codes[:, None], values.shape))
 
 
 def _candidates_of_rows(candidates: Candidates, rows: np.ndarray, n: int) -> Candidates:
@@ -442,14 +444,14 @@ def _search_candidates(
     system: RuleSystem,
     search: _Search,
     public_values: Mapping,  # public column -> (n,) values
-    own: np.ndarray,  # (n, free columns) codes
+    own_codes: np.ndarray,  # (n, free columns) codes
 ) -> dict:  # free column -> Candidates
     "The candidates of a search."
     out = {}
     for a, name in enumerate(system.free):
         found = candidate_values(system, name, public_values, search.n_probes)
         if search.in_own_cell:
-            found = _within_own_cell(found, own[:, a], len(system.probes[name]))
+            found = _within_own_cell(found, own_codes[:, a], len(system.probes[name]))
         out[name] = found
     return out
 
@@ -463,7 +465,7 @@ def _solve_in_parts(
     rng: np.random.Generator,
 ) -> Iterator[tuple]:  # rows with a solution; column -> their values; -> their codes
     "Solutions for parts of the rows, so that no table is too large."
-    step = max(int(_CHUNK / largest), 1)
+    step = max(int(_MAX_CHUNK_ENTRIES / largest), 1)
     for rows in np.split(np.arange(n), range(step, n, step)):
         part = {name: _candidates_of_rows(c, rows, n) for name, c in candidates.items()}
         known = {
@@ -480,26 +482,26 @@ def _solve_in_parts(
         yield rows[solved], values, codes
 
 
-def witnesses(
+def find_witnesses(
     system: RuleSystem,
     public_values: Mapping,  # public column -> (n,) values
-    own: np.ndarray,  # (n, free columns) codes, which are kept if possible
+    own_codes: np.ndarray,  # (n, free columns) codes, which are kept if possible
     n_probes: int = _FINE,  # probe values of a bin when all cells are searched
     seed=0,  # int, numpy Generator or None
 ) -> tuple:  # free column -> (n,) values; (n, free columns) codes; (n,) whether found
     "Values of the free columns such that every row obeys, and their codes."
     rng = np.random.default_rng(seed)
-    codes = np.array(own)
-    found = np.zeros(len(own), bool)
+    codes = np.array(own_codes)
+    found = np.zeros(len(own_codes), bool)
     values: dict = {
-        n: system.probes[n][own[:, a], 0] for a, n in enumerate(system.free)
+        n: system.probes[n][own_codes[:, a], 0] for a, n in enumerate(system.free)
     }
     for search in _search_sequence(n_probes):
         left = np.flatnonzero(~found)
         if not len(left):
             break
         some = {n: v[left] for n, v in public_values.items()}
-        candidates = _search_candidates(system, search, some, own[left])
+        candidates = _search_candidates(system, search, some, own_codes[left])
         n_candidates = {n: c.values.shape[1] for n, c in candidates.items()}
         largest = elimination_order(system, n_candidates).largest
         fine = search.n_probes > n_probes

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..core.protocols import Constraint
 from ..joint.costs import Effects, linearize, sum_effects
 from ..transport.embedding import Embedding
 from .frames import ColumnMap
-from .penalties import PenaltyTerm, evaluate_on_sample
+from .penalties import evaluate_on_sample
 from .statistics import Statistic
 
 # %% auto #0
@@ -91,22 +92,22 @@ class Cells:
 class MoveEvaluator:
     "Evaluates a number r of the rows, and what moves would do to it."
 
-    columns: list  # positions of the columns that matter
+    columns: list  # positions of the columns on which r depends
     stable: Any  # whether effects hardly change while other rows move
     value: Callable[..., float]  # r of (m, d) codes
     # (codes, order, j) -> r, and the Effects of each code of column j; None instead of
-    # Effects if the column does not matter
+    # Effects if r does not depend on the column
     evaluate_moves: Callable[..., tuple]
 
     def evaluate_joint_moves(
         self,
         codes: np.ndarray,  # (m, d)
-        order: Any,  # (m,) which row of the table each row of `codes` is
+        row_of: Any,  # (m,) which row of the table each row of `codes` is
         moved_columns: Sequence,  # positions of columns that move together
         combinations: np.ndarray,  # (K, columns) or (m, K, columns) codes
     ) -> tuple:  # r, Effects or None
         "The number r, and the effect of each combination as a sum over its columns."
-        found = [self.evaluate_moves(codes, order, j) for j in moved_columns]
+        found = [self.evaluate_moves(codes, row_of, j) for j in moved_columns]
         values = (value for value, effects in found if effects is not None)
         effects = sum_effects([effects for _, effects in found], combinations)
         return next(values, np.nan), effects
@@ -157,7 +158,7 @@ class StatisticEvaluator(MoveEvaluator):
         (derivative,) = torch.autograd.grad(value, means)
         return value.item(), derivative / len(codes)
 
-    def evaluate_moves(self, codes: np.ndarray, order: Any, j: int) -> tuple:
+    def evaluate_moves(self, codes: np.ndarray, row_of: Any, j: int) -> tuple:
         if j not in self.columns:
             return np.nan, None
         value, derivative = self._linearize(codes)
@@ -172,10 +173,10 @@ class StatisticEvaluator(MoveEvaluator):
             return value, Effects(features[..., 0].mul_(float(derivative[0])).numpy())
         return value, Effects((features @ derivative.float()).numpy())
 
-    def evaluate_joint_moves(self, codes, order, moved_columns, combinations):
+    def evaluate_joint_moves(self, codes, row_of, moved_columns, combinations):
         if self.cell_features is None or not set(self.columns) & set(moved_columns):
             return super().evaluate_joint_moves(
-                codes, order, moved_columns, combinations
+                codes, row_of, moved_columns, combinations
             )
         value, derivative = self._linearize(codes)
         cell_effects = (self.cell_features @ derivative).numpy()
@@ -333,7 +334,7 @@ class FunctionEvaluator(MoveEvaluator):
 
     def __init__(
         self,
-        penalty: PenaltyTerm,
+        penalty: Constraint,
         column_map: ColumnMap,
         codes: np.ndarray,  # (m, d) some codes, on which the penalty is examined
     ):
@@ -374,7 +375,7 @@ class FunctionEvaluator(MoveEvaluator):
         with torch.no_grad():
             return float(self.penalty(self.column_map.at_codes(codes)))
 
-    def evaluate_moves(self, codes: np.ndarray, order: Any, j: int) -> tuple:
+    def evaluate_moves(self, codes: np.ndarray, row_of: Any, j: int) -> tuple:
         if j not in self.columns:
             return np.nan, None
         embedding = self.column_map.embedding
@@ -382,16 +383,16 @@ class FunctionEvaluator(MoveEvaluator):
             effects = effects_by_cells(self, codes, j, self.cells, embedding)
             return self.value(codes), effects
         if self.method == "gradient":
-            return linearize(self, codes, order, j, embedding)
+            return linearize(self, codes, row_of, j, embedding)
         if self.nonlinear and j in self.nonlinear:
             return self.value(codes), effects_by_rows(self, codes, j, embedding)
         # linear in this column, so the rows can be in any order
         return linearize(self, codes, slice(None), j, embedding, with_curvature=False)
 
-    def evaluate_joint_moves(self, codes, order, moved_columns, combinations):
+    def evaluate_joint_moves(self, codes, row_of, moved_columns, combinations):
         if self.method != "cells" or not set(self.columns) & set(moved_columns):
             return super().evaluate_joint_moves(
-                codes, order, moved_columns, combinations
+                codes, row_of, moved_columns, combinations
             )
         embedding, moved_columns = self.column_map.embedding, list(moved_columns)
         effects = effects_by_cells(

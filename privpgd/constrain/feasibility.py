@@ -31,7 +31,7 @@ __all__ = [
     "bound_fact",
     "marginal_fact",
     "public_columns_fact",
-    "open_cells",
+    "admissible_cells",
     "cell_features",
     "as_fraction",
     "MarginCondition",
@@ -53,8 +53,8 @@ class Fact:
     rule: Rule | None = None
     bound: Bound | None = None
     table: Callable | None = None  # column names -> probability table over them
-    slack: float = 1e-6  # how far off a cell of the table may be
-    connects: bool = True  # its columns must be solved together
+    rounding: float = 1e-6  # how far off a cell of the table may be
+    joins_columns: bool = True  # its columns must be solved together
 
 
 def rule_fact(rule: Rule) -> Fact:
@@ -78,9 +78,9 @@ def marginal_fact(
     def table(columns):
         return onto_columns(shares, clique, columns, np.sum)
 
-    slack = 1e-6 if n_rows is None else 1.001 / n_rows
+    rounding = 1e-6 if n_rows is None else 1.001 / n_rows
     label = f"the public marginal {marginal.label()}"
-    return Fact(label, clique, table=table, slack=slack)
+    return Fact(label, clique, table=table, rounding=rounding)
 
 
 def public_columns_fact(public: PublicRows, context: RuleContext) -> Fact:
@@ -94,11 +94,11 @@ def public_columns_fact(public: PublicRows, context: RuleContext) -> Fact:
         return shares
 
     label = f"the public columns {', '.join(public.names)}"
-    return Fact(label, public.names, table=table, connects=False)
+    return Fact(label, public.names, table=table, joins_columns=False)
 
 
 # %% ../../nbs/constrain/feasibility.ipynb #cc3829d
-def open_cells(
+def admissible_cells(
     facts: Sequence[Fact], columns: tuple, context: RuleContext
 ) -> np.ndarray:  # boolean, over the codes of the columns
     "The cells that no rule forbids and that no public table leaves empty."
@@ -159,15 +159,15 @@ def as_fraction(
 
 
 # %% ../../nbs/constrain/feasibility.ipynb #c305e92
-_LEAST_GROUP = 1e-5  # share of the rows over which a rate is taken
+_MIN_GROUP_SHARE = 1e-5  # share of the rows over which a rate is taken
 
 
 class MarginCondition(NamedTuple):
     "A public table: what it says of the probabilities of cells."
 
-    key: np.ndarray  # (c,) the cell of the table in which each cell lies
+    table_cell: np.ndarray  # (c,) the cell of the table in which each cell lies
     shares: np.ndarray  # (t,)
-    slack: float
+    rounding: float  # how far off a share may be
 
 
 def _margin_condition(fact: Fact, columns: tuple, cells: np.ndarray) -> MarginCondition:
@@ -176,8 +176,8 @@ def _margin_condition(fact: Fact, columns: tuple, cells: np.ndarray) -> MarginCo
     common = tuple(n for n in columns if n in fact.columns)
     table = fact.table(common)
     codes = tuple(cells[:, columns.index(n)] for n in common)
-    key = np.ravel_multi_index(codes, table.shape)
-    return MarginCondition(key, table.ravel(), fact.slack)
+    table_cell = np.ravel_multi_index(codes, table.shape)
+    return MarginCondition(table_cell, table.ravel(), fact.rounding)
 
 
 def _bound_coefficients(
@@ -196,8 +196,8 @@ def _bound_coefficients(
         out.append((numerator - (bound.low - tolerance) * denominator) / scale)
     if bound.high < np.inf:
         out.append(((bound.high + tolerance) * denominator - numerator) / scale)
-    if denominator.min() < _LEAST_GROUP:
-        out.append(denominator - _LEAST_GROUP)
+    if denominator.min() < _MIN_GROUP_SHARE:
+        out.append(denominator - _MIN_GROUP_SHARE)
     return out
 
 
@@ -236,12 +236,12 @@ def is_feasible(
     max_unknowns: float = 1e5,
 ) -> bool:
     "Whether some table obeys all facts."
-    cells = np.argwhere(open_cells(facts, columns, context))
+    cells = np.argwhere(admissible_cells(facts, columns, context))
     if not len(cells):
         return False
     margins, coefficients = linear_conditions(facts, columns, cells, context.column_map)
-    keys = [margin.key for margin in margins]
-    unknowns = np.unique(np.column_stack([*keys, coefficients]), axis=0)
+    table_cells = [margin.table_cell for margin in margins]
+    unknowns = np.unique(np.column_stack([*table_cells, coefficients]), axis=0)
     n_unknowns = len(unknowns)
     if n_unknowns > max_unknowns:
         return True
@@ -257,8 +257,8 @@ def is_feasible(
             )
         )
     blocks += [*sums, *(-s for s in sums)]
-    limits += [margin.shares + margin.slack for margin in margins]
-    limits += [margin.slack - margin.shares for margin in margins]
+    limits += [margin.shares + margin.rounding for margin in margins]
+    limits += [margin.rounding - margin.shares for margin in margins]
     program = dict(
         c=np.zeros(n_unknowns),
         A_ub=vstack(blocks),
@@ -273,8 +273,8 @@ def is_feasible(
 
 
 # %% ../../nbs/constrain/feasibility.ipynb #c21db71
-_LISTED_CELLS = 2e6  # with more cells, columns are not solved together
-_EASY_CELLS = 1e5  # with more cells, each fact is checked on its own columns, too
+_MAX_JOINT_CELLS = 2e6  # with more cells, columns are not solved together
+_RECHECK_CELLS = 1e5  # with more cells, each fact is checked on its own columns, too
 
 
 def conflict_error(
@@ -307,15 +307,15 @@ def _facts_about(facts: Sequence[Fact], columns: tuple) -> list[Fact]:
 
 def check_jointly(facts: Sequence[Fact], context: RuleContext) -> None:
     "Raise a sentence that names the facts when no table obeys all of them."
-    for connected in connected_sets([f for f in facts if f.connects]):
+    for connected in connected_sets([f for f in facts if f.joins_columns]):
         if all(f.rule is not None for f in connected):
             continue  # rules alone: `checked_groups` has found that they allow a cell
         columns = context.in_schema_order({n for f in connected for n in f.columns})
         scopes = [columns]
-        if context.n_cells(columns) > _EASY_CELLS:
+        if context.n_cells(columns) > _RECHECK_CELLS:
             scopes += [context.in_schema_order(f.columns) for f in connected]
         for scope in scopes:
-            if context.n_cells(scope) > _LISTED_CELLS:
+            if context.n_cells(scope) > _MAX_JOINT_CELLS:
                 continue
 
             def fails(some):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ..core.checks import InputError, find_columns
+from ..core.checks import InputError, as_number, find_columns
 from ..core.records import Axis, axes_of
 from ..transport.embedding import Embedding, line
 
@@ -22,7 +22,6 @@ __all__ = [
     "Knots",
     "knots_of",
     "ColumnMap",
-    "plain_number",
     "region_codes",
     "ParticleFrame",
     "above",
@@ -176,24 +175,6 @@ def _softmax_memberships(
 
 
 # %% ../../nbs/constrain/frames.ipynb #s0220
-def plain_number(
-    value: Any,  # of any numeric type
-    what: str,  # names the value in an error
-) -> float:
-    "The value as a float; raise if it is not a number."
-    try:
-        if hasattr(value, "spent"):  # measured, and it knows what it cost
-            return getattr(value, "value", value)
-        if not isinstance(value, (bool, np.bool_, str)):
-            return float(value)
-    except (TypeError, ValueError, RuntimeError):
-        pass
-    raise InputError(
-        f"{what} is {value!r}, which is not a number",
-        "give one; dates count as days since 1970",
-    )
-
-
 def _read_limit(axis: Axis, limit: Any) -> float | None:  # None: no limit
     "One limit of an interval, in the units of its column."
     if limit is None:
@@ -201,7 +182,7 @@ def _read_limit(axis: Axis, limit: Any) -> float | None:  # None: no limit
     try:
         if axis.kind == "date" and isinstance(limit, (str, date, np.datetime64)):
             return _days_since_1970(limit)
-        return plain_number(limit, "a limit")
+        return as_number("limit", limit)
     except ValueError:
         raise InputError(
             f"column {axis.name!r}: the limit {limit!r} of a region cannot be read",

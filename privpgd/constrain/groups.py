@@ -186,8 +186,8 @@ def _cells_by_public_bin(
 ) -> np.ndarray:  # (codes of fixed columns, codes of free columns) boolean
     "Cells that suit some value of a public bin; all cells if none does."
     bins = RuleSystem(system.rules, RuleContext(system.context.column_map))
-    order = [system.columns.index(n) for n in (*system.fixed, *system.free)]
-    allowed = solve_grid(bins).allowed.transpose(order)
+    axes = [system.columns.index(n) for n in (*system.fixed, *system.free)]
+    allowed = solve_grid(bins).allowed.transpose(axes)
     n_bins = int(np.prod(allowed.shape[: len(system.fixed)]))
     out = allowed.reshape(n_bins, -1)
     return out | ~out.any(1, keepdims=True)
@@ -312,9 +312,9 @@ def solve_groups(rules: Sequence, context: RuleContext) -> list[Group]:
     groups = []
     for connected in connected_sets(rules):
         key = tuple(map(id, connected))
-        if key not in context.solved:
-            context.solved[key] = Group(connected, context)
-        groups.append(context.solved[key])
+        if key not in context.solved_groups:
+            context.solved_groups[key] = Group(connected, context)
+        groups.append(context.solved_groups[key])
     return groups
 
 

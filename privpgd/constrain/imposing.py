@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 
 from ..transport.consistency import rake
 from ..transport.embedding import Embedding
-from .elimination import witnesses
+from .elimination import find_witnesses
 from .frames import ColumnMap
 from .groups import Group
 from .rules import RuleError, obeys
@@ -176,7 +176,7 @@ def _place_at_witness(
     "Give rows values of the group's free columns that obey all rules."
     place = np.ix_(rows, embedding.index(group.free))
     public_values = {n: values[n][rows] for n in group.fixed}
-    new, codes[place], found = witnesses(
+    new, codes[place], found = find_witnesses(
         group, public_values, codes[place], group.n_probes
     )
     if not found.all():

@@ -17,7 +17,7 @@ from privpgd.constrain.evaluators import (
     StatisticEvaluator,
 )
 
-from ..joint.costs import NO_FLOOR, Effects
+from ..joint.costs import NO_MIN_COST, Effects
 from ..joint.refinement import refine
 from .bounds import Bound
 from .frames import ColumnMap
@@ -43,7 +43,7 @@ def dither(
 
 
 # %% ../../nbs/constrain/multipliers.ipynb #n017
-def _mean_leverage(
+def _leverage(
     change: np.ndarray,  # (m, k) effect of each move
 ) -> float:
     "How far a row can move m times the number: root mean square over the rows."
@@ -52,7 +52,7 @@ def _mean_leverage(
 
 
 class Multiplier:
-    "A number computed from the rows that must reach a limit, and the price for it."
+    "A number computed from the rows that must reach a limit, and its cost."
 
     def __init__(
         self,
@@ -60,28 +60,28 @@ class Multiplier:
         limit: float,  # what the number must not exceed
         # accepted distance from the limit; 0: a small part of what has to be done
         tolerance: float = 0.0,
-        exact: bool = False,  # whether the number must not be below the limit either
+        equality: bool = False,  # whether the number must not be below the limit either
     ):
         self.evaluator, self.limit, self.tolerance = evaluator, limit, tolerance
-        self.floor = NO_FLOOR if exact else 0.0  # smallest price
+        self.min_cost = NO_MIN_COST if equality else 0.0  # smallest marginal cost
         # a function may have a limit that no rows reach: it is dropped if need be
-        self.required = not isinstance(evaluator, FunctionEvaluator)
+        self.droppable = isinstance(evaluator, FunctionEvaluator)
 
     def initialize(
         self,
         codes: np.ndarray,  # (m, d) rows at the start
         tables_per_column: float,  # number of tables that contain a column
     ) -> None:
-        "Set the multiplier to 0, and its step and scale from the effects of moves."
+        "Set the multiplier to 0, and its step and kappa from the effects of moves."
         rows = codes[:2000] if self.evaluator.stable else codes
-        order = np.arange(len(rows))
+        row_of = np.arange(len(rows))
         effects = {
-            (j,): self.evaluator.evaluate_moves(rows, order, j)[1]
+            (j,): self.evaluator.evaluate_moves(rows, row_of, j)[1]
             for j in self.evaluator.columns
         }
         # columns that move together -> their leverage
         self.leverage = {
-            moved_columns: _mean_leverage(e.change)
+            moved_columns: _leverage(e.change)
             for moved_columns, e in effects.items()
             if e is not None
         }
@@ -90,49 +90,49 @@ class Multiplier:
             excess = max(self.evaluator.value(codes) - self.limit, 0.0)
             largest = max(self.leverage.values(), default=0.0)
             self.tolerance = 1e-3 * excess + 2e-4 * largest + 1e-12
-        self.scale = 10 * tables_per_column * len(codes) / n
+        self.kappa_times_leverage2 = 10 * tables_per_column * len(codes) / n
         self.step = min(1.0, 3 / n)
-        self.value = 0.0
+        self.nu = 0.0  # the multiplier
         self.visited = False
 
-    def effects(self, codes: np.ndarray, order: np.ndarray, j: int) -> Effects | None:
-        "The effects of each code of a column, and their price."
-        return self._step_and_price(
-            (j,), *self.evaluator.evaluate_moves(codes, order, j)
+    def effects(self, codes: np.ndarray, row_of: np.ndarray, j: int) -> Effects | None:
+        "The effects of each code of a column, and the marginal cost."
+        return self._step_and_cost(
+            (j,), *self.evaluator.evaluate_moves(codes, row_of, j)
         )
 
     def tied_effects(
         self,
         codes: np.ndarray,  # (m, d)
-        order: np.ndarray,  # (m,) which row of the table each of them is
+        row_of: np.ndarray,  # (m,) which row of the table each of them is
         moved_columns: Sequence,  # positions of columns that move together
         cells: np.ndarray,  # (K, columns) or (m, K, columns) codes
     ) -> Effects | None:
-        "The effects of each combination of codes, and their price."
-        found = self.evaluator.evaluate_joint_moves(codes, order, moved_columns, cells)
-        return self._step_and_price(tuple(moved_columns), *found)
+        "The effects of each combination of codes, and the marginal cost."
+        found = self.evaluator.evaluate_joint_moves(codes, row_of, moved_columns, cells)
+        return self._step_and_cost(tuple(moved_columns), *found)
 
-    def _step_and_price(
+    def _step_and_cost(
         self,
         columns: tuple,  # positions of the columns that are visited
         number: float,  # present value
         effects: Effects | None,
     ) -> Effects | None:
-        "Take a step of the multiplier, and add the price to the effects."
+        "Take a step of the multiplier, and add the marginal cost to the effects."
         if effects is None:
             return None
         if not self.evaluator.stable:
             self._update_leverage(columns, effects)
         largest = max(self.leverage.values())
-        penalty_parameter = self.scale / (largest**2 + 1e-12)
+        penalty_parameter = self.kappa_times_leverage2 / (largest**2 + 1e-12)
         correction = penalty_parameter * (number - self.limit)
         if self.visited:  # before the first visit there is no violation to respond to
-            self.value = max(self.value + self.step * correction, self.floor)
+            self.nu = max(self.nu + self.step * correction, self.min_cost)
         self.visited = True
         return effects._replace(
-            multiplier=self.value + correction,
+            marginal_cost=self.nu + correction,
             penalty_parameter=penalty_parameter,
-            floor=self.floor,
+            min_cost=self.min_cost,
         )
 
     def _update_leverage(self, columns: tuple, effects: Effects) -> None:
@@ -143,12 +143,12 @@ class Multiplier:
             for moved_columns, x in self.leverage.items()
             if moved_columns not in replaced
         }
-        self.leverage = kept | {columns: _mean_leverage(effects.change)}
+        self.leverage = kept | {columns: _leverage(effects.change)}
 
     def violation(self, codes: np.ndarray) -> float:
         "How far the number is beyond its limit, in units of the tolerance."
         excess = self.evaluator.value(codes) - self.limit
-        return (abs(excess) if self.floor else max(excess, 0.0)) / self.tolerance
+        return (abs(excess) if self.min_cost else max(excess, 0.0)) / self.tolerance
 
 
 # %% ../../nbs/constrain/multipliers.ipynb #n018
@@ -157,7 +157,7 @@ def bound_multipliers(bound: Bound, column_map: ColumnMap) -> list:  # of Multip
     tolerance = max(bound.tolerance(column_map), 1e-9)
     if bound.low == bound.high:
         evaluator = StatisticEvaluator(bound.statistic, column_map)
-        return [Multiplier(evaluator, bound.low, tolerance, exact=True)]
+        return [Multiplier(evaluator, bound.low, tolerance, equality=True)]
     found = []
     for limit, sign in ((bound.low, -1.0), (bound.high, 1.0)):
         if np.isfinite(limit):
@@ -175,7 +175,7 @@ def _is_finished(
     if max(log[-1]["violations"], default=0.0) > 1:
         return False
     gains_little = len(log) == 1 or log[-1]["objective"] > 0.8 * log[-2]["objective"]
-    return gains_little or not any(m.value for m in multipliers)
+    return gains_little or not any(m.nu for m in multipliers)
 
 
 def refine_constrained(
@@ -221,7 +221,7 @@ def refine_constrained(
             break
     if history is not None:
         history.extend(log)
-    required = [m for m in multipliers if m.required]
+    required = [m for m in multipliers if not m.droppable]
     dropped = len(required) < len(multipliers)
     if dropped and any(m.violation(best) > 1 for m in required):
         limits = dict(sweeps=sweeps, max_sweeps=max_sweeps)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
 import torch
 
-from ..core.checks import InputError
-from .frames import ColumnMap, ParticleFrame, plain_number
+from ..core.checks import InputError, as_number, finite_number
+from ..core.protocols import Constraint
+from .frames import ColumnMap, ParticleFrame
 
 # %% auto #0
 __all__ = [
@@ -33,6 +34,8 @@ class PenaltyTerm:
     weight: float
     name: str
     __call__: Callable[..., torch.Tensor]  # a ParticleFrame -> scalar tensor
+    # unweighted value that the final rows must reach; None: what the descent reached
+    limit: float | None = None
     can_be_summed = True  # False if the term has a limit, which a sum would lose
     # what to do if the gradient is zero everywhere
     zero_gradient_remedy = (
@@ -58,19 +61,17 @@ class PenaltyTerm:
 
     def _check_numbers(self, least_weight: float = -1e12, **numbers: Any) -> None:
         "Store the weight and the given fields as floats; raise if one is not a number."
-        for field, value in (("weight", self.weight), *numbers.items()):
-            number = plain_number(
-                value, f"{field} of {self.name or type(self).__name__}"
-            )
-            object.__setattr__(self, field, number)
-        if not least_weight <= self.weight <= 1e12:
-            raise InputError(
-                f"the weight {self.weight!r} of {self.label()} is not a number between "
-                f"{least_weight:g} and 1e12"
-            )
+        weight = finite_number("weight", self.weight, False, "", 1e12, least_weight)
+        object.__setattr__(self, "weight", weight)
+        remedy = "give one; dates count as days since 1970"
+        for name, value in numbers.items():
+            object.__setattr__(self, name, as_number(name, value, remedy))
 
     def __rmul__(self, factor: float) -> Any:
-        return replace(self, weight=factor * self.weight)  # type: ignore[type-var]
+        if is_dataclass(self):
+            return replace(self, weight=factor * self.weight)
+        limit = None if self.limit is None else self.weight * self.limit
+        return Penalty(self, factor, self.name, limit)
 
     __mul__ = __rmul__
 
@@ -113,11 +114,8 @@ class Penalty(PenaltyTerm):
             self._check_numbers()
             return
         self._check_numbers(limit=self.limit)
-        if not math.isfinite(self.limit):
-            raise InputError(
-                f"limit={self.limit} of {self.label()} is not finite",
-                "give the value that is good enough, or None",
-            )
+        none = "give the value that is good enough, or None"
+        finite_number("limit", self.limit, positive=False, remedy=none, least=-math.inf)
 
     @property
     def can_be_summed(self) -> bool:  # type: ignore[override]
@@ -141,18 +139,18 @@ class Penalty(PenaltyTerm):
 
 # %% ../../nbs/constrain/penalties.ipynb #c032
 def as_penalty(
-    given: Any,  # a PenaltyTerm, or a pair (function of the particles, weight)
-) -> PenaltyTerm:
+    term: Any,  # a Constraint, or a pair (function of the particles, weight)
+) -> PenaltyTerm | Constraint:
     "The given term, or a pair as a Penalty."
-    if isinstance(given, PenaltyTerm):
-        return given
-    if isinstance(given, (tuple, list)) and len(given) == 2 and callable(given[0]):
-        fn, weight = given
+    if isinstance(term, Constraint) and not isinstance(term, type):
+        return term
+    if isinstance(term, (tuple, list)) and len(term) == 2 and callable(term[0]):
+        fn, weight = term
         name = getattr(fn, "__name__", "")
         return Penalty(lambda frame: fn(frame.particles), weight, name)
     raise InputError(
-        f"penalties holds {given!r}",
-        "give a Penalty, or pairs of a function of the particles and its weight",
+        f"penalties holds {term!r}",
+        "give a Penalty, or a pair of a function of the particles and its weight",
     )
 
 
@@ -219,7 +217,7 @@ def _check_value(value: Any, z: torch.Tensor, label: str) -> None:
     )
 
 
-def check_penalty(penalty: PenaltyTerm, column_map: ColumnMap) -> None:
+def check_penalty(penalty: Constraint, column_map: ColumnMap) -> None:
     "Raise unless the penalty is one finite, differentiable number with a gradient."
     label = f"penalties holds {penalty.label()}, which"
     unweighted: Callable = penalty.fn if isinstance(penalty, Penalty) else penalty

@@ -82,9 +82,9 @@ class PublicMarginal:
         name = f"the public marginal {self.label()}"
         check_shape(name, table, *shape, remedy="give one number a code")
         check_masses(name, table)
-        order = np.argsort(positions)
-        clique = tuple(self.columns[i] for i in order)
-        return clique, table.transpose(order) / table.sum()
+        axes = np.argsort(positions)
+        clique = tuple(self.columns[i] for i in axes)
+        return clique, table.transpose(axes) / table.sum()
 
 
 # %% ../../nbs/constrain/public.ipynb #cf82dfd
@@ -111,8 +111,8 @@ def _keyed_numbers(
         items = [(as_tuple(key), x) for key, x in table.items()]
     if set(names) != set(columns):
         return items
-    order = [names.index(n) for n in columns]
-    return [(tuple(key[a] for a in order), x) for key, x in items]
+    axes = [names.index(n) for n in columns]
+    return [(tuple(key[a] for a in axes), x) for key, x in items]
 
 
 def _values_of_codes(axis: Axis) -> list:  # empty if bins hold several values
@@ -214,19 +214,19 @@ def parse_marginals(
 
 
 # %% ../../nbs/constrain/public.ipynb #c96f5d9
-def _whole_rows(
+def _round_to_rows(
     table: np.ndarray,  # shares of the cells
     fixed_axes: list,  # axes whose counts are fixed already
     matched_counts: np.ndarray,  # (cells of these axes,) their counts
 ) -> np.ndarray:  # whole numbers, of the shape of the table
     "Numbers of rows for the cells of a table, by largest remainders."
-    order = fixed_axes + [a for a in range(table.ndim) if a not in fixed_axes]
-    t = table.transpose(order).reshape(len(matched_counts), -1)
+    axes = fixed_axes + [a for a in range(table.ndim) if a not in fixed_axes]
+    t = table.transpose(axes).reshape(len(matched_counts), -1)
     exact = matched_counts[:, None] * t / np.maximum(t.sum(1, keepdims=True), 1e-300)
     whole = np.floor(exact + 1e-9).astype(int)
     for row, x, n in zip(whole, exact, matched_counts):
         row[np.argsort(row - x, kind="stable")[: n - row.sum()]] += 1
-    return whole.reshape([table.shape[a] for a in order]).transpose(np.argsort(order))
+    return whole.reshape([table.shape[a] for a in axes]).transpose(np.argsort(axes))
 
 
 class RowMover(NamedTuple):
@@ -234,7 +234,7 @@ class RowMover(NamedTuple):
 
     groups: Sequence  # of rules
     embedding: Embedding  # places of the levels
-    keep: tuple  # columns that keep the codes they are given
+    fixed: tuple  # columns that keep the codes they are given
     rng: np.random.Generator
 
     def move(
@@ -247,9 +247,9 @@ class RowMover(NamedTuple):
         "Rows with given codes in some columns; tied columns follow."
         wanted = codes[rows]
         wanted[:, columns] = target
-        new = repair(wanted, self.groups, self.embedding, self.keep, self.rng, rows)
-        keep = self.embedding.index(self.keep)
-        movable = np.flatnonzero((new[:, keep] == wanted[:, keep]).all(1))
+        new = repair(wanted, self.groups, self.embedding, self.fixed, self.rng, rows)
+        fixed = self.embedding.index(self.fixed)
+        movable = np.flatnonzero((new[:, fixed] == wanted[:, fixed]).all(1))
         n_followers = (new != wanted)[movable].sum(1)
         return movable[np.argsort(n_followers, kind="stable")], new
 
@@ -270,7 +270,7 @@ def _match_counts(
     matched_counts = np.bincount(
         np.ravel_multi_index(fixed, shape), minlength=int(np.prod(shape))
     )
-    wanted = _whole_rows(table, fixed_axes, matched_counts).ravel()
+    wanted = _round_to_rows(table, fixed_axes, matched_counts).ravel()
     cell = np.ravel_multi_index(tuple(codes[:, columns].T), table.shape)
     surplus = np.bincount(cell, minlength=table.size) - wanted
     for target_cell in np.flatnonzero(surplus < 0):
@@ -416,18 +416,18 @@ def _binned_values(
 
 
 def parse_public_columns(
-    given: Sequence[PublicColumns],  # at most one
+    tables: Sequence[PublicColumns],  # at most one
     column_map: ColumnMap,  # what is known of the columns
     encode: Any,  # (frame, names) -> (m, p) codes
 ) -> PublicRows:
     "Public columns as codes and values."
-    if not given:
+    if not tables:
         return PublicRows()
-    if len(given) > 1:
+    if len(tables) > 1:
         raise InputError(
             "constraints holds two PublicColumns", "put all public columns in one table"
         )
-    names = given[0].names()
+    names = tables[0].names()
     for n in names:
         column_map.index(n)  # raises for an unknown column
     if len(names) == len(column_map.names):
@@ -435,7 +435,7 @@ def parse_public_columns(
             "PublicColumns holds every column, so that nothing is left to synthesize",
             "leave out the private ones",
         )
-    frame = given[0].frame
+    frame = tables[0].frame
     frame = frame.to_pandas() if hasattr(frame, "to_pandas") else frame
     frame = frame.reset_index(drop=True)
     axes = {n: column_map.axes[n] for n in names}

@@ -15,6 +15,7 @@ from scipy.special import expit
 from privpgd.constrain.feasibility import (
     INFEASIBLE,
     Fact,
+    admissible_cells,
     as_fraction,
     bound_fact,
     cell_features,
@@ -22,7 +23,6 @@ from privpgd.constrain.feasibility import (
     check_limits,
     conflict_error,
     is_feasible,
-    open_cells,
 )
 from privpgd.constrain.statistics import (
     Correlation,
@@ -68,13 +68,13 @@ def correlation_range(
     return -float(has_rising_pair(cells[:, ::-1])), float(has_rising_pair(cells))
 
 
-def _open_cells_by_value(
+def _admissible_cells_by_value(
     statistic: Correlation, facts: Sequence[Fact], context: RuleContext
 ) -> np.ndarray:  # boolean, (codes of a, codes of b)
-    "The open cells of a correlation's columns, in the order of their values."
+    "The admissible cells of a correlation's columns, in the order of their values."
     columns = (statistic.a, statistic.b)
     orders = [np.argsort(context.column_map.values(n)) for n in columns]
-    return open_cells(facts, columns, context)[np.ix_(*orders)]
+    return admissible_cells(facts, columns, context)[np.ix_(*orders)]
 
 
 # %% ../../nbs/constrain/ranges.ipynb #c96e9c3
@@ -158,7 +158,7 @@ def reachable_range(
     related_facts = [f for f in facts if set(f.columns) & set(columns)]
     if isinstance(statistic, Correlation):
         low, high = correlation_range(
-            _open_cells_by_value(statistic, related_facts, context)
+            _admissible_cells_by_value(statistic, related_facts, context)
         )
     else:
         low, high = statistic.limits(context.column_map)
@@ -188,7 +188,7 @@ def rate_patterns(
     if context.n_cells(columns) > max_cells:
         return np.array(list(itertools.product((0.0, 1.0), repeat=len(rates))))
     related_facts = [f for f in facts if set(f.columns) & set(columns)]
-    cells = np.argwhere(open_cells(related_facts, columns, context))
+    cells = np.argwhere(admissible_cells(related_facts, columns, context))
     features = np.stack(
         [cell_features(r, columns, cells, context.column_map) for r in rates], 1
     )  # (cells, rates, 2): counted, and in the group but not counted

@@ -49,7 +49,7 @@ __all__ = [
     "anneal_rows",
     "make_multipliers",
     "warn_unmet",
-    "finalize",
+    "rows_from_particles",
 ]
 
 
@@ -107,21 +107,21 @@ class Requirements:
         for term in terms:
             check_penalty(term, self.column_map)
         self.penalties: list[Any] = [p for p in terms if p.weight]
-        given = _split_by_type(constraints)
-        public = parse_public_columns(given[PublicColumns], self.column_map, encode)
+        by_type = _split_by_type(constraints)
+        public = parse_public_columns(by_type[PublicColumns], self.column_map, encode)
         self.fixed = public.names  # columns that are public row by row
         self.public_codes: Any = public.codes  # (m, p) their codes, or None
         self.public_frame = public.frame  # their values, a pandas table
         context = RuleContext(self.column_map, public.values)
-        groups = checked_groups(given[Rule], context)
-        marginals = parse_marginals(given[PublicMarginal], groups, self.column_map)
+        groups = checked_groups(by_type[Rule], context)
+        marginals = parse_marginals(by_type[PublicMarginal], groups, self.column_map)
         self.public_marginals = {c: table for c, (_, table) in marginals.items()}
         self.external = ExternalFacts(
             {c for c, (marginal, _) in marginals.items() if marginal.external},
-            any(c.external for c in given[PublicColumns]),
+            any(c.external for c in by_type[PublicColumns]),
         )
         n_rows = None if public.codes is None else len(public.codes)
-        facts = [rule_fact(r) for r in given[Rule]]
+        facts = [rule_fact(r) for r in by_type[Rule]]
         facts += [marginal_fact(m, c, t, n_rows) for c, (m, t) in marginals.items()]
         if self.fixed:
             facts.append(public_columns_fact(public, context))
@@ -138,7 +138,7 @@ class Requirements:
         return {g.columns: ~g.allowed for g in self.groups}
 
     @property
-    def descends(self) -> bool:
+    def needs_descent(self) -> bool:
         "Whether some penalty has to be weighed against the tables by descent."
         return any(not isinstance(p, Bound) for p in self.penalties)
 
@@ -170,8 +170,8 @@ class Requirements:
         )
 
     def __bool__(self) -> bool:
-        given = (self.penalties, self.groups, self.public_marginals, self.fixed)
-        return any(map(bool, given))
+        parts = (self.penalties, self.groups, self.public_marginals, self.fixed)
+        return any(map(bool, parts))
 
     def penalty(self, particles: torch.Tensor) -> torch.Tensor:  # (m, D) -> scalar
         "The weighted sum of all penalties, for the descent."
@@ -245,7 +245,7 @@ def make_multipliers(
 # %% ../../nbs/constrain/requirements.ipynb #c2ca04c
 def warn_unmet(
     codes: np.ndarray,  # (m, d) codes
-    before: np.ndarray,  # (m, D) particles before the finalization
+    before: np.ndarray,  # (m, D) particles from which the rows were made
     requirements: Requirements,
 ) -> None:
     "A warning for every penalty and public marginal that the rows do not meet."
@@ -268,7 +268,7 @@ def warn_unmet(
         warnings.warn(sentence, UserWarning, stacklevel=3)
 
 
-def finalize(
+def rows_from_particles(
     particles: np.ndarray,  # (m, D) particles after the descent
     tables: dict,  # clique -> probability array
     schema,  # anything with `names` and `shape`

@@ -8,6 +8,7 @@ __all__ = [
     "Advice",
     "InputError",
     "whole_number",
+    "as_number",
     "finite_number",
     "one_of",
     "check_seed",
@@ -151,26 +152,46 @@ def whole_number(
     return int(value)
 
 
+def as_number(
+    name: str,  # of the argument
+    value: Any,  # of any numeric type
+    remedy: str | Advice = "",  # what to do
+) -> float:  # may be infinite, or NaN
+    "The value as a float; raise unless it is a number."
+    if hasattr(value, "spent"):  # measured with noise: it keeps what it cost
+        return getattr(value, "value", value)
+    try:
+        if not isinstance(value, (bool, np.bool_, str)):
+            return float(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        pass
+    raise InputError("is not a number", remedy, argument=name, value=value)
+
+
 def finite_number(
     name: str,  # of the argument
     value: Any,
     positive: bool = True,  # zero is refused
     remedy: str | Advice = "",  # what to do
     most: float = np.inf,  # largest value that makes sense
+    least: float = 0.0,  # smallest value that makes sense, if it need not be positive
 ) -> float:
-    "The value as a float; raise unless it is finite, not negative and not too large."
-    kinds = (int, float, np.integer, np.floating)
-    real = isinstance(value, kinds) and not isinstance(value, bool)
-    fits = real and np.isfinite(value) and 0 <= value <= most
-    if not fits or (positive and value == 0):
-        kind = "positive number" if positive else "number, 0 or more"
+    "The value as a float; raise unless it is finite and within these limits."
+    try:
+        number = as_number(name, value)
+    except InputError:
+        number = np.nan
+    fits = np.isfinite(number) and least <= number <= most
+    if not fits or (positive and number <= 0):
+        at_least = {0.0: ", 0 or more", -np.inf: ""}.get(least, f", {least:g} or more")
+        kind = "positive number" if positive else f"number{at_least}"
         raise InputError(
             f"is not a finite {kind}{_at_most(most)}",
             remedy,
             argument=name,
             value=value,
         )
-    return float(value)
+    return number
 
 
 _Choice = TypeVar("_Choice", str, int)

@@ -32,7 +32,7 @@ class Selector(Protocol):
 
     def select(
         self,
-        oracle: Any,  # has prepare, choose and measure
+        oracle: Any,  # a PrivateOracle, as in the table above
         schema: Any,  # the public facts
     ) -> Sequence:  # of Measurement
         "Measurements of the chosen marginals."
@@ -59,6 +59,9 @@ class Constraint(Protocol):
     "A soft constraint: a term of the loss. Rules and public facts are data instead."
 
     weight: float  # a term of weight 0 is left out
+    # value, divided by the weight, that the final rows must reach; None: the value that
+    # the descent has reached
+    limit: float | None
     zero_gradient_remedy: str  # advice if its gradient is zero everywhere
 
     def __call__(

@@ -6,7 +6,7 @@ level costs in each row
 
 # %% auto #0
 __all__ = [
-    "NO_FLOOR",
+    "NO_MIN_COST",
     "NO_COSTS",
     "Effects",
     "linearize",
@@ -27,24 +27,24 @@ from ..transport.embedding import Embedding
 from ..transport.optimizers import penalty_curvature, penalty_gradient
 
 # %% ../../nbs/joint/costs.ipynb #c039
-NO_FLOOR = -1e30  # floor of a price that may be negative
+NO_MIN_COST = -1e30  # of a marginal cost that may have either sign
 
 
 class Effects(NamedTuple):
-    "What each level of a column would do to a number r, and the price of r."
+    "What each level of a column would do to a number r, and what r costs."
 
     change: np.ndarray  # (m, k) float32, change of r if the row took the level
-    multiplier: float = 1.0  # price of one unit of r before the first move
-    penalty_parameter: float = 0.0  # increase of the price for each unit of r
+    marginal_cost: float = 1.0  # of one unit of r, before the first move
+    penalty_parameter: float = 0.0  # increase of the marginal cost for each unit of r
     curvature: float = 0.0  # relative increase of `change` for each unit of r
-    floor: float = NO_FLOOR  # smallest price
+    min_cost: float = NO_MIN_COST  # smallest marginal cost
 
 
 def linearize(
     penalty: Callable,  # (m, D) tensor -> scalar tensor
     codes: np.ndarray,  # (m, d) shuffled codes
     # which row of the table each of them is; slice(None) when that does not matter
-    order: Any,
+    row_of: Any,
     j: int,  # column
     embedding: Embedding,
     with_curvature: bool = True,  # whether to estimate how the changes grow
@@ -52,7 +52,7 @@ def linearize(
     """A torch function of the particles, and what each level of a column would do to it
     to first order."""
     z = np.empty((embedding.dim, len(codes)), np.float32)
-    z[:, order] = embedding.embed(codes).T
+    z[:, row_of] = embedding.embed(codes).T
     value, g = penalty_gradient(penalty, z)
     of_column = g[embedding.columns[j]]
     if not of_column.any():
@@ -61,21 +61,21 @@ def linearize(
     if with_curvature:
         size = float((g.astype(np.float64) ** 2).sum()) + 1e-300
         curvature = penalty_curvature(penalty, z, g) / size
-    change = (of_column[:, order].T @ embedding.centres[j].T).astype(np.float32)
+    change = (of_column[:, row_of].T @ embedding.centres[j].T).astype(np.float32)
     return value, Effects(change, curvature=curvature)
 
 
 def effects_of(
     penalty,  # torch function of the particles, or an object with `effects`
     codes: np.ndarray,  # (m, d) shuffled codes
-    order: np.ndarray,  # (m,) which row of the table each of them is
+    row_of: np.ndarray,  # (m,) which row of the table each of them is
     j: int,  # column
     embedding: Embedding,
 ) -> Effects | None:
     "What each level of a column would do to a penalty: its own answer, or autograd's."
     if hasattr(penalty, "effects"):
-        return penalty.effects(codes, order, j)
-    return linearize(penalty, codes, order, j, embedding)[1]
+        return penalty.effects(codes, row_of, j)
+    return linearize(penalty, codes, row_of, j, embedding)[1]
 
 
 # %% ../../nbs/joint/costs.ipynb #c048
@@ -83,7 +83,7 @@ class Costs(NamedTuple):
     "What the levels do to P penalties, and what that costs."
 
     change: np.ndarray  # (P, m, k) float32, change of each penalty
-    parameters: np.ndarray  # (P, 4) multiplier, penalty parameter, curvature, floor
+    parameters: np.ndarray  # (P, 4) the fields of Effects after `change`
 
 
 NO_COSTS = Costs(np.zeros((0, 1, 1), np.float32), np.zeros((0, 4)))
@@ -92,16 +92,16 @@ NO_COSTS = Costs(np.zeros((0, 1, 1), np.float32), np.zeros((0, 4)))
 def stack_costs(
     effects: Sequence,  # pairs of Effects or None, and the penalty's weight
 ) -> Costs:
-    "The effects on weight * m * penalty, for all penalties that the column matters to."
+    "The effects on weight * m * penalty, for all penalties that depend on the column."
     found = [(e, w * len(e.change)) for e, w in effects if e is not None]
     if not found:
         return NO_COSTS
     parameters = [
         [
-            w * e.multiplier,
+            w * e.marginal_cost,
             w * e.penalty_parameter,
             e.curvature,
-            max(w * e.floor, NO_FLOOR),
+            max(w * e.min_cost, NO_MIN_COST),
         ]
         for e, w in found
     ]
@@ -138,13 +138,13 @@ def sum_effects(
 def effects_of_tied(
     penalty,  # torch function of the particles, or an object with `effects`
     codes: np.ndarray,  # (m, d) shuffled codes
-    order: np.ndarray,  # (m,) which row of the table each of them is
+    row_of: np.ndarray,  # (m,) which row of the table each of them is
     columns: Sequence,  # positions of the tied columns
     cells: np.ndarray,  # (K, columns) or (m, K, columns) codes
     embedding: Embedding,
 ) -> Effects | None:
     "What each combination of codes of the tied columns would do to a penalty."
     if hasattr(penalty, "tied_effects"):
-        return penalty.tied_effects(codes, order, columns, cells)
-    found = [effects_of(penalty, codes, order, j, embedding) for j in columns]
+        return penalty.tied_effects(codes, row_of, columns, cells)
+    found = [effects_of(penalty, codes, row_of, j, embedding) for j in columns]
     return sum_effects(found, cells)

@@ -146,7 +146,8 @@ class Sweeper:
     targets: Targets
     fine: list[ColumnTables]  # one for each column
     coarse: list[ColumnTables]  # the same for the coarse tables
-    empty: list[ColumnTables]  # the same without tables, for Gibbs sweeps
+    # the same without tables, for sweeps at a positive temperature
+    no_coarse_tables: list[ColumnTables]
     tied: list[TiedGroup]  # groups of columns that move together
     free: list[int]  # positions of the columns that move one by one
     penalties: list  # (penalty, weight) pairs
@@ -155,25 +156,25 @@ class Sweeper:
     def sweep(
         self,
         codes: np.ndarray,  # (m, d) shuffled codes, changed in place
-        order: np.ndarray,  # (m,) which row of the table each of them is
+        row_of: np.ndarray,  # (m,) which row of the table each of them is
         temperature: float,  # 0: descent
         rng: np.random.Generator,
     ) -> int:
         "Visits all rows in all columns; returns the number of moves."
         moved = 0
         block_codes = self.targets.block_codes(codes)
-        coarse_tables = self.empty if temperature else self.coarse
+        coarse_tables = self.no_coarse_tables if temperature else self.coarse
         for j in rng.permutation(self.free):
             fine = self.fine[j]
             effects = [
-                (effects_of(f, codes, order, j, self.embedding), w)
+                (effects_of(f, codes, row_of, j, self.embedding), w)
                 for f, w in self.penalties
             ]
             block = self.targets.blocks[j]
             moved += sweep_column(
                 codes,
                 block_codes,
-                ColumnVisit(j, fine.n_targets, fine.threshold, block),
+                ColumnVisit(j, fine.n_targets, fine.min_gain, block),
                 fine.residuals(codes, j),
                 coarse_tables[j].residuals(block_codes, j),
                 stack_costs(effects),
@@ -184,7 +185,7 @@ class Sweeper:
             moved += group.sweep(
                 codes,
                 block_codes,
-                order,
+                row_of,
                 self.penalties,
                 self.embedding,
                 temperature,
@@ -204,14 +205,14 @@ def make_sweeper(
     m, weights, block_shape = targets.n_rows, targets.weights, targets.block_shape
     fine = column_tables(targets.fine, targets.forbidden, targets.shape, m, weights)
     coarse = column_tables(targets.coarse, [], block_shape, m, weights)
-    empty = column_tables([], [], block_shape, m, weights)
+    no_coarse = column_tables([], [], block_shape, m, weights)
     fixed_columns = set(embedding.index(tuple(fixed)))
     groups = [
         tied_group(g, targets) for g in tied if not fixed_columns & set(g.columns)
     ]
     not_free = fixed_columns.union(*(g.tied.columns for g in groups))
     free = [j for j, c in enumerate(fine) if len(c.weight) and j not in not_free]
-    return Sweeper(targets, fine, coarse, empty, groups, free, penalties, embedding)
+    return Sweeper(targets, fine, coarse, no_coarse, groups, free, penalties, embedding)
 
 
 # %% ../../nbs/joint/refinement.ipynb #c056
@@ -237,7 +238,7 @@ def refine(
     tied = check_tied(options.tied, targets.forbidden, embedding, m)
     sweeper = make_sweeper(targets, tied, options.fixed, penalties, embedding)
     rng = np.random.default_rng(seed)
-    order = np.arange(m)
+    row_of = np.arange(m)
     start_time = time.perf_counter()
     annealing = np.geomspace(FIRST_TEMPERATURE, LAST_TEMPERATURE, options.anneal_sweeps)
     temperatures = [*annealing, *[0.0] * options.sweeps]
@@ -245,8 +246,8 @@ def refine(
     for sweep, temperature in enumerate(bar):
         shuffle = rng.permutation(m)
         codes = codes[shuffle]
-        order = order[shuffle]
-        moved = sweeper.sweep(codes, order, temperature, rng)
+        row_of = row_of[shuffle]
+        moved = sweeper.sweep(codes, row_of, temperature, rng)
         if history is not None:
             value = objective(codes, tables, schema, targets.weights, options.blocks)
             seconds = time.perf_counter() - start_time
@@ -258,7 +259,7 @@ def refine(
         if not moved and not temperature:
             break
     out = np.empty_like(codes)
-    out[order] = codes
+    out[row_of] = codes
     return out
 
 

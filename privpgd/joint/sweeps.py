@@ -9,7 +9,7 @@ __all__ = [
     "FIRST_TEMPERATURE",
     "LAST_TEMPERATURE",
     "LineIndex",
-    "move_cost",
+    "temperature_unit",
     "Lines",
     "ColumnTables",
     "column_tables",
@@ -89,7 +89,7 @@ def _subtract_counts(codes, j, lines, index, n_tables):
 _FORBIDDEN_WEIGHT = np.float32(1e30)
 
 
-def move_cost(
+def temperature_unit(
     weight: np.ndarray,  # (tables,)
 ) -> float:
     "What one move costs if all tables have the median weight: the unit of temperature."
@@ -111,11 +111,11 @@ class ColumnTables(NamedTuple):
     lookup: LineIndex
     weight: np.ndarray  # (tables,) float32
     n_targets: int  # number of targets; the tables of forbidden cells come after them
-    threshold: np.float32  # smallest gain in the lines with which a row moves
+    min_gain: np.float32  # smallest gain in the lines with which a row moves
 
     @property
     def temperature_unit(self) -> float:
-        return move_cost(self.weight[: self.n_targets])
+        return temperature_unit(self.weight[: self.n_targets])
 
     def residuals(
         self,
@@ -143,8 +143,8 @@ def column_tables(
         of_forbidden = [_FORBIDDEN_WEIGHT] * sum(j in c for _, c, _ in forbidden)
         lines, index = _index_lines(j, turned, shape)
         weight = np.array(of_targets + of_forbidden, np.float32)
-        threshold = np.float32(max(sum(of_targets), 1e-6))
-        out.append(ColumnTables(lines, index, weight, len(of_targets), threshold))
+        min_gain = np.float32(max(sum(of_targets), 1e-6))
+        out.append(ColumnTables(lines, index, weight, len(of_targets), min_gain))
     return out
 
 
@@ -223,10 +223,10 @@ def subtract_costs(p, costs, change_so_far, gain):
     for f in range(len(costs.change)):
         u = change_so_far[f]
         curvature = costs.parameters[f, 2]
-        multiplier = costs.parameters[f, 0]
-        multiplier += costs.parameters[f, 1] * (u + curvature * u * u / 2)
+        marginal_cost = costs.parameters[f, 0]
+        marginal_cost += costs.parameters[f, 1] * (u + curvature * u * u / 2)
         slope = np.float32(
-            max(multiplier, costs.parameters[f, 3]) * (1 + curvature * u)
+            max(marginal_cost, costs.parameters[f, 3]) * (1 + curvature * u)
         )
         for c in range(len(gain)):
             gain[c] -= slope * costs.change[f, p, c]
@@ -260,7 +260,7 @@ class ColumnVisit(NamedTuple):
 
     column: int  # position
     n_targets: int  # number of tables that change with a move; they come first
-    threshold: np.float32  # smallest gain in the lines with which a row moves
+    min_gain: np.float32  # smallest gain in the lines with which a row moves
     block: np.ndarray  # (k,) block of each level
 
 
@@ -295,7 +295,7 @@ def sweep_column(codes, block_codes, visit, fine, coarse, costs, seed, temperatu
         top = gain[0]
         for c in range(1, k):
             top = max(top, gain[c])
-        if top - gain[b] >= visit.threshold:
+        if top - gain[b] >= visit.min_gain:
             best = random_maximum(gain, top)
             codes[p, j] = best
             block_codes[p, j] = block[best]
@@ -312,5 +312,5 @@ def sweep_column(codes, block_codes, visit, fine, coarse, costs, seed, temperatu
 
 
 # %% ../../nbs/joint/sweeps.ipynb #w002
-# Temperatures of the first and of the last Gibbs sweep, in units of `move_cost`.
+# Temperatures of the first and of the last Gibbs sweep, in units of `temperature_unit`.
 FIRST_TEMPERATURE, LAST_TEMPERATURE = 4.0, 0.125

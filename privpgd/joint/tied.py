@@ -33,9 +33,9 @@ from privpgd.joint.sweeps import (
     LineIndex,
     Targets,
     add_gumbel,
-    move_cost,
     random_maximum,
     subtract_costs,
+    temperature_unit,
 )
 
 from ..core.checks import InputError
@@ -407,10 +407,10 @@ class TiedGroup(NamedTuple):
         self,
         codes: np.ndarray,  # (m, d) shuffled codes, changed in place
         block_codes: np.ndarray,  # (m, d) their blocks, changed in place
-        order: np.ndarray,  # (m,) which row of the table each of them is
+        row_of: np.ndarray,  # (m,) which row of the table each of them is
         penalties: list,  # (penalty, weight) pairs
         embedding: Embedding,
-        temperature: float,  # in units of `move_cost`; 0: descent
+        temperature: float,  # in units of `temperature_unit`; 0: descent
         rng: np.random.Generator,
     ) -> int:
         "Visits all rows with all cells, or with candidates in each column's turn."
@@ -420,20 +420,20 @@ class TiedGroup(NamedTuple):
             cells,
             self.blocks,
             self.cell_of_rows(codes),
-            self.tied.row_class[order],
+            self.tied.row_class[row_of],
             self.tied.allowed,
             np.empty((m, 0), np.int64),
         )
         coarse_tables = self.empty if temperature else self.coarse
         fine = self.fine.residuals(codes)
         coarse = coarse_tables.residuals(block_codes)
-        scaled_temperature = np.float32(temperature * move_cost(fine.weight))
+        scaled_temperature = np.float32(temperature * temperature_unit(fine.weight))
 
         def costs_of(tried):
             effects = [
                 (
                     effects_of_tied(
-                        f, codes, order, self.tied.columns, tried, embedding
+                        f, codes, row_of, self.tied.columns, tried, embedding
                     ),
                     w,
                 )

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from ..core.checks import InputError
-from .rap import Relaxed, Targets, _check_relaxed_options, block_softmax
+from .rap import Relaxed, Targets, block_softmax, check_relaxed_options
 
 
 # %% ../../nbs/methods/gem.ipynb #c007
@@ -76,7 +76,7 @@ class GEM(Relaxed):
 
     def check(self, cliques, schema) -> None:
         "Raise one sentence if an option makes no sense."
-        _check_relaxed_options(self, noise_dim=1, batch_size=2)
+        check_relaxed_options(self, noise_dim=1, batch_size=2)
         listed = isinstance(self.layers, (tuple, list))
         whole = (int, np.integer)
         if not listed or not all(isinstance(k, whole) and k > 0 for k in self.layers):

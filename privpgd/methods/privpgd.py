@@ -33,7 +33,7 @@ from privpgd.constrain.agreement import (
 from privpgd.constrain.requirements import (
     Requirements,
     anneal_rows,
-    finalize,
+    rows_from_particles,
     warn_unmet,
 )
 
@@ -299,7 +299,7 @@ PENALTY_DESCENT = TRANSPORT | dict(epochs=20, n_directions=4, lr=1.0)
 def _descent_options(run: _Run) -> dict:  # keyword arguments of `descend`
     "The preset's options, the caller's epochs, the penalties and the fixed columns."
     requirements = run.requirements
-    if run.choices.descent["epochs"] or not requirements.descends:
+    if run.choices.descent["epochs"] or not requirements.needs_descent:
         options = {k: v for k, v in run.choices.descent.items() if k != "start"}
     else:
         options = dict(PENALTY_DESCENT)
@@ -383,7 +383,7 @@ def _run_descent(
     options = _descent_options(run)
     _check_start(start, requirements)
     best = None
-    for_penalty = requirements.descends and not run.choices.descent["epochs"]
+    for_penalty = requirements.needs_descent and not run.choices.descent["epochs"]
     if for_penalty and options["epochs"]:
         best = BestIterate(
             requirements.penalty,
@@ -456,7 +456,7 @@ def generate(
     facts, inconsistent = _add_public_facts(measurements, run)
     tables, start = _tables_and_start(facts, inconsistent, run)
     particles = _run_descent(tables, start, history, run)
-    codes = finalize(
+    codes = rows_from_particles(
         particles,
         tables,
         schema,

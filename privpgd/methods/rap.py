@@ -12,6 +12,7 @@ __all__ = [
     "margin_logits",
     "minimise",
     "RelaxedOptions",
+    "check_relaxed_options",
     "Relaxed",
     "RAP",
 ]
@@ -210,7 +211,7 @@ class RelaxedOptions:
 
 
 # %% ../../nbs/methods/rap.ipynb #c031
-def _check_relaxed_options(
+def check_relaxed_options(
     self: RelaxedOptions,
     **least: int,  # further whole numbers, and their smallest values
 ) -> None:
@@ -308,7 +309,7 @@ class Relaxed(RelaxedOptions):
 
     def check(self, cliques: Iterable | None, schema: Any) -> None:
         "Raise one sentence if an option makes no sense."
-        _check_relaxed_options(self)
+        check_relaxed_options(self)
 
     def _state_key(self) -> Any:
         "Options that a warm start must share with the fit before."
@@ -339,7 +340,7 @@ class RAP(Relaxed):
 
     def check(self, cliques, schema) -> None:
         "Raise one sentence if an option makes no sense."
-        _check_relaxed_options(self, relaxed_rows=1)
+        check_relaxed_options(self, relaxed_rows=1)
         finite_number("spread", self.spread)  # at 0 all rows stay equal
 
     def _state_key(self):

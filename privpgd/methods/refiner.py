@@ -29,7 +29,6 @@ __all__ = [
     "project_new_tables",
     "RefineGenerator",
     "rounds_generator",
-    "selection_generator",
 ]
 
 
@@ -186,13 +185,3 @@ def rounds_generator(
     if isinstance(seed, (int, np.integer)):
         own = Seeds.derive(161803, int(seed), "rows").rows
     return RefineGenerator(warm_start=True, seed=own)
-
-
-def selection_generator(
-    select: Any,  # the name of a selector
-    seed: Any = None,  # of the selection
-) -> Any:  # a generator, or None
-    "The usual generator of a selector by name; None for what is no name."
-    if not isinstance(select, str):
-        return None
-    return ProductGenerator() if select == "mst" else rounds_generator(seed)

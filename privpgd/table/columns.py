@@ -95,11 +95,13 @@ class Column:
     missing: bool
     dtype: str | None
     source: str
+    integer: bool | None = None  # only whole numbers; None: not a column of numbers
+    decimals: int | None = None  # to come back with; None: any number of them
     __dataclass_fields__: ClassVar[dict[str, Any]]  # every kind is a dataclass
 
     @property
     def kind(self) -> str:
-        "The kind as schema files write it, such as numeric or boolean."
+        "The word of schema files; the class name unless the kind sets another."
         return type(self).__name__.lower()
 
     @property
@@ -443,6 +445,7 @@ class LevelledColumn(Column):
 class Ordinal(LevelledColumn):
     "Levels with an order, listed from low to high."
 
+    kind = "ordinal"
     name: str  # column name
     levels: Sequence  # text or numbers, from low to high
     missing: bool = False  # allow missing values, as a code of their own
@@ -460,6 +463,7 @@ class Ordinal(LevelledColumn):
 class Boolean(LevelledColumn):
     "False and True; 0 and 1 are understood too."
 
+    kind = "boolean"
     name: str  # column name
     missing: bool = False  # allow missing values, as a code of their own
     dtype: str | None = None  # pandas dtype to come back in; None: bool
@@ -477,6 +481,7 @@ class Boolean(LevelledColumn):
 class Categorical(LevelledColumn):
     "Levels without an order."
 
+    kind = "categorical"
     name: str  # column name
     levels: Sequence  # text or numbers, in any order
     missing: bool = False  # allow missing values, as a code of their own

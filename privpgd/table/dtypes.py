@@ -202,7 +202,7 @@ def remember_storage(
     "Remember how a table stores a column; the schema decides the kind of value."
     if column.dtype is not None:
         return column
-    if getattr(column, "integer", True) is False and dtype in _WHOLE_64:
+    if column.integer is False and dtype in _WHOLE_64:
         problem = f"Column {column.name!r} holds whole numbers but is declared as real"
         advice = Advice(
             "say integer=True to get whole numbers back",

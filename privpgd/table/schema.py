@@ -57,8 +57,11 @@ from .values import binned_values, plain_values, public_series
 
 # %% ../../nbs/table/schema.ipynb #c055
 KINDS: dict[str, type] = {
-    kind.__name__.lower(): kind
-    for kind in (Numeric, Ordinal, Categorical, Boolean, Datetime)
+    "numeric": Numeric,
+    "ordinal": Ordinal,
+    "categorical": Categorical,
+    "boolean": Boolean,
+    "datetime": Datetime,
 }
 
 
@@ -113,6 +116,23 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict:
     return dict(pairs)
 
 
+def _check_kind(column: Column) -> None:
+    "Raise unless a schema file can name the kind of the column."
+    if KINDS.get(column.kind) is not type(column):
+        name = type(column).__name__
+        raise SchemaError(
+            f"Column {column.name!r} is a {name}, which no schema file can name",
+            f"register it first: KINDS[{column.kind!r}] = {name}",
+        )
+
+
+def _columns_to_json(columns: Iterable[Column]) -> str:
+    "The text of a schema file."
+    items = (json.dumps(column_to_dict(c), ensure_ascii=False) for c in columns)
+    rows = ",\n".join(f"  {item}" for item in items)
+    return f'{{"version": 1, "columns": [\n{rows}\n]}}\n'
+
+
 def _columns_from_json(text: str) -> list[Column]:
     "Columns from the text of a schema file."
     try:
@@ -134,19 +154,18 @@ def _columns_from_json(text: str) -> list[Column]:
 
 
 # %% ../../nbs/table/schema.ipynb #c075
-def decimals_words(column: Any) -> str:
+def decimals_words(column: Column) -> str:
     "The number of decimals of a column in words; empty if it has none."
-    decimals = getattr(column, "decimals", None)
-    if decimals is None:
+    if column.decimals is None:
         return ""
-    return "1 decimal" if decimals == 1 else f"{decimals} decimals"
+    return "1 decimal" if column.decimals == 1 else f"{column.decimals} decimals"
 
 
-def _describe_column(column: Any) -> str:
+def _describe_column(column: Column) -> str:
     "Bounds or levels of a column, and what else is declared, in words."
     notes = [
         column.describe(),
-        "integer" if getattr(column, "integer", False) else "",
+        "integer" if column.integer else "",
         decimals_words(column),
         "missing" if column.missing else "",
         f"source: {column.source}" if column.source != "declared" else "",
@@ -426,9 +445,9 @@ class Schema(Coder):
 
     def to_json(self) -> str:
         "The schema as JSON, one line for each column."
-        items = (json.dumps(column_to_dict(c), ensure_ascii=False) for c in self)
-        rows = ",\n".join(f"  {item}" for item in items)
-        return f'{{"version": 1, "columns": [\n{rows}\n]}}\n'
+        for column in self:
+            _check_kind(column)
+        return _columns_to_json(self)
 
     @classmethod
     def from_json(cls, text: str) -> "Schema":
@@ -469,7 +488,9 @@ class Schema(Coder):
         return cls(columns).with_dtypes(frame)
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, Schema) and self.to_json() == other.to_json()
+        if not isinstance(other, Schema):
+            return False
+        return _columns_to_json(self) == _columns_to_json(other)
 
     def __hash__(self) -> int:
-        return hash(self.to_json())
+        return hash(_columns_to_json(self))

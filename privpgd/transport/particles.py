@@ -118,12 +118,8 @@ class DescentOptions:
         whole_number("epochs", self.epochs)
         for name in ("batch_size", "n_directions", "step"):
             whole_number(name, getattr(self, name), 1)
-        if self.mask is not None and not 0 <= self.mask < 1:
-            raise InputError(
-                "is not a share of entries of at least 0 and below 1",
-                argument="mask",
-                value=self.mask,
-            )
+        if self.mask is not None:
+            finite_number("mask", self.mask, positive=False, most=1 - 1e-6)
         if self.lr is not None:
             finite_number("lr", self.lr)
         one_of("gradient", self.gradient, ("exact", "histogram"))
@@ -134,10 +130,8 @@ class DescentOptions:
                 argument="penalty",
                 value=self.penalty,
             )
-        if not math.isfinite(self.penalty_weight):
-            raise InputError(
-                "is not finite", argument="penalty_weight", value=self.penalty_weight
-            )
+        weight = self.penalty_weight
+        finite_number("penalty_weight", weight, positive=False, least=-math.inf)
 
     def resolve(self) -> "DescentOptions":
         "The same, with the optimizer's own learning rate, decay and mask where unset."
