@@ -393,7 +393,8 @@ def fit_model(
     "Check everything, show the plan, spend the budget once, then post-process."
     budget = check_arguments(model, schema)
     _warn_lost_requirements(model)
-    stored = schema.with_dtypes(preview(frame, schema, model.person))
+    head = preview(frame, schema, model.person)
+    stored = schema.with_dtypes(head, public=True)
     job = _job_of(model, budget, schema, stored)
     own = not isinstance(job.select, str) and is_selector(job.select)
     sizes = dict(select=2 if own else job.select, n_particles=model.n_particles)
