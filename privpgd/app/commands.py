@@ -167,7 +167,9 @@ def _check_rows(rows: int | None) -> None:
 def _check_synth(args: argparse.Namespace) -> None:
     "Refuse outputs and numbers that cannot be."
     check_output(args.output, table=True)
-    for option, path in (("--save", args.save), ("--report", args.report)):
+    files = {"--save": args.save, "--report": args.report}
+    files["--diagnostics"] = args.diagnostics
+    for option, path in files.items():
         if path == "-":
             raise ValueError(
                 f"{option} - is not possible, only -o can be the standard output: give "
@@ -176,7 +178,7 @@ def _check_synth(args: argparse.Namespace) -> None:
         if path is not None:
             check_output(path)
     check_apart(
-        {"-o": args.output, "--save": args.save, "--report": args.report},
+        {"-o": args.output, **files},
         {"the table": args.table, "the schema": args.schema},
     )
     _check_rows(args.rows)
@@ -303,6 +305,10 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     from privpgd.app.advice import warnings_of
     from privpgd.app.synthesizer import fit_model
 
+    if args.diagnostics is not None:
+        from privpgd.private.diagnostics import diagnose
+
+        diagnose(table, schema, args.person).save(args.diagnostics)
     console.step("counting, adding noise, fitting")
     adaptive = args.select == "aim"
     about = args.neighbors, adaptive, args.person, schema
