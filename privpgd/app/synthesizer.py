@@ -51,7 +51,7 @@ from ..table.sources import count_rows, kind_of, preview, rows_known
 from ..table.writing import to_kind, write_rows
 from ..transport.embedding import Embedding
 from .plan import check_memory, plan
-from .storage import load_model, save_model
+from .storage import load_model, mark_seeded, save_model
 
 
 # %% ../../nbs/app/synthesizer.ipynb #c928511
@@ -176,11 +176,11 @@ class _PlanWriteReport:
         seed: int | None = None,  # None: the model's seed, or fresh randomness
     ) -> int:  # number of rows
         "Write what `sample` would give to a file in chunks, all of it or nothing."
-        return write_rows(
-            sample_chunks(cast("PrivPGD", self), n, seed),
-            path,
-            getattr(self, "schema_", None),
-        )
+        model = cast("PrivPGD", self)
+        chunks = sample_chunks(model, n, seed)
+        rows = write_rows(chunks, path, getattr(self, "schema_", None))
+        mark_seeded(path, model.privacy_)
+        return rows
 
     def report(
         self,
