@@ -303,6 +303,7 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
         console.say(f"{made}\n" + (f"{PLAN_WORDS}\n" if public_n else ""))
 
     from privpgd.app.advice import warnings_of
+    from privpgd.app.storage import mark_seeded
     from privpgd.app.synthesizer import fit_model
 
     if args.diagnostics is not None:
@@ -322,6 +323,7 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     if args.report is not None:
         console.write(args.report, lambda p: model.report(path=p, unit=args.unit))
     console.write(args.output, lambda p: write_sample(model, rows, p))
+    mark_seeded(args.output, console.ledger)
     console.say(f"{rows:,} rows, {why}")
     advice = made.advice if public_n else list(map(shell_words, warnings_of(model)))
     private = not columns_from_data(model) and console.ledger.private
@@ -377,10 +379,13 @@ def sample_command(args: argparse.Namespace, console: Console) -> None:
     check_output(args.output, table=True)
     check_apart({"-o": args.output}, {"the model": args.model})
     _check_rows(args.rows)
+    from privpgd.app.storage import mark_seeded
+
     model = open_model(args.model)
     n = model.measurements_[0].total
     rows, why = choose_rows(args.rows, n, len(model.codes_))
     console.write(args.output, lambda p: write_sample(model, rows, p, args.seed))
+    mark_seeded(args.output, model.privacy_)
     console.say(f"{rows:,} rows, {why}")
     console.say(
         "no privacy cost: they were drawn from the noisy model, not from the data"
