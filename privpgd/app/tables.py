@@ -48,6 +48,7 @@ from privpgd.table.files import (
 from ..core.files import is_pipe
 from ..table.draft import parse_texts
 from ..table.dtypes import open_frame
+from ..table.pieces import explain_failure
 from ..table.schema import Schema
 from ..table.sources import count_rows
 from ..table.writing import write_chunks
@@ -142,7 +143,7 @@ def read_table(
         ) from None
     except Exception as error:
         kind = "Parquet" if parquet else "CSV"
-        reason = " ".join(str(error).split())
+        reason = explain_failure(error)  # without a value or the number of a line
         raise ValueError(
             f"{name} cannot be read as {kind} ({reason}): check the file."
         ) from None
