@@ -454,8 +454,13 @@ class LevelledColumn(Column):
         if values.dtype in ("float32", "Float32"):
             levels = [np.float32(level).item() for level in levels]
         place = {level: i for i, level in enumerate(levels)}
+        truth = isinstance(values.dtype, np.dtype) and values.dtype.kind == "b"
         try:
-            index, found = pd.factorize(values)
+            if truth:  # as bytes: pandas is slow with truth values
+                index, found = pd.factorize(values.to_numpy().view(np.uint8))
+                found = found.astype(bool)
+            else:
+                index, found = pd.factorize(values)
         except TypeError:  # things that cannot be compared
             index, found = np.arange(len(values)), values
         each = [_find_level(place, value) for value in found.tolist()]
