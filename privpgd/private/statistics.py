@@ -246,7 +246,9 @@ class RowSums:
 
     def __init__(self, statistic: RowStatistic, column_map: Any):
         self.statistic, self.column_map = statistic, column_map
-        self.sums: Any = 0
+        one = np.zeros((1, len(column_map.shape)), np.int32)
+        features = row_integers(one, statistic, column_map).shape[1]
+        self.sums = np.zeros(features, np.int64)
         self.rows = 0  # how many were counted
 
     def add(self, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
