@@ -308,6 +308,12 @@ def _add_synth(commands: Any) -> None:
         "at most one for each particle)",
     )
     _add_shared(synth, *_BUDGET, "--seed", *_METHOD, "--unit", "--ledger")
+    synth.add_argument(
+        "--diagnostics",
+        metavar="FILE",
+        help="also write exact facts about clipped and unknown values; private, for "
+        "the holder of the table only",
+    )
 
 
 def _add_account(commands: Any) -> None:

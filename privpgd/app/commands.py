@@ -161,7 +161,9 @@ def _check_rows(rows: int | None) -> None:
 def _check_synth(args: argparse.Namespace) -> None:
     "Refuse outputs and numbers that cannot be."
     check_output(args.output, table=True)
-    for option, path in (("--save", args.save), ("--report", args.report)):
+    files = {"--save": args.save, "--report": args.report}
+    files["--diagnostics"] = args.diagnostics
+    for option, path in files.items():
         if path == "-":
             raise InputError(
                 f"{option} - is not possible, only -o can be the standard output",
@@ -170,7 +172,7 @@ def _check_synth(args: argparse.Namespace) -> None:
         if path is not None:
             check_output(path)
     check_apart(
-        {"-o": args.output, "--save": args.save, "--report": args.report},
+        {"-o": args.output, **files},
         {"the table": args.table, "the schema": args.schema},
     )
     _check_rows(args.rows)
@@ -295,8 +297,13 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
         console.say(f"{made}\n" + (f"{PLAN_WORDS}\n" if public_n else ""))
 
     from privpgd.app.advice import warnings_of
+    from privpgd.app.storage import mark_seeded
     from privpgd.app.synthesizer import fit_model
 
+    if args.diagnostics is not None:
+        from privpgd.private.diagnostics import diagnose
+
+        diagnose(table, schema, args.person).save(args.diagnostics)
     console.step("counting, adding noise, fitting")
     adaptive = args.select == "aim"
     about = args.neighbors, adaptive, args.person, schema
@@ -310,6 +317,7 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     if args.report is not None:
         console.write(args.report, lambda p: model.report(path=p, unit=args.unit))
     console.write(args.output, lambda p: write_sample(model, rows, p))
+    mark_seeded(args.output, console.ledger)
     console.say(f"{rows:,} rows, {why}")
     advice = made.advice if public_n else list(map(shell_words, warnings_of(model)))
     private = not columns_from_data(model) and console.ledger.private
@@ -365,10 +373,13 @@ def sample_command(args: argparse.Namespace, console: Console) -> None:
     check_output(args.output, table=True)
     check_apart({"-o": args.output}, {"the model": args.model})
     _check_rows(args.rows)
+    from privpgd.app.storage import mark_seeded
+
     model = open_model(args.model)
     n = model.measurements_[0].total
     rows, why = choose_rows(args.rows, n, len(model.codes_))
     console.write(args.output, lambda p: write_sample(model, rows, p, args.seed))
+    mark_seeded(args.output, model.privacy_)
     console.say(f"{rows:,} rows, {why}")
     console.say(
         "no privacy cost: they were drawn from the noisy model, not from the data"

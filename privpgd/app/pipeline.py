@@ -354,7 +354,8 @@ def run_pipeline(
                 **options,
             )
         selection = recorder.selection
-        stored = job.schema.with_dtypes(preview(frame, job.schema, job.person))
+        head = preview(frame, job.schema, job.person)
+        stored = job.schema.with_dtypes(head, public=True)
         codes = job.generator.fit(selection.measurements, stored)
     return Outcome(stored, codes, selection, account)
 

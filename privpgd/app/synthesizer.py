@@ -52,7 +52,7 @@ from ..table.writing import to_kind, write_rows
 from ..transport.embedding import Embedding
 from .forecast import crowded_bins
 from .plan import check_memory, plan
-from .storage import load_model, save_model
+from .storage import load_model, mark_seeded, save_model
 
 
 # %% ../../nbs/app/synthesizer.ipynb #c928511
@@ -182,11 +182,11 @@ class _PlanWriteReport:
         seed: int | None = None,  # None: the model's seed, or fresh randomness
     ) -> int:  # number of rows
         "Write what `sample` would give to a file in chunks, all of it or nothing."
-        return write_rows(
-            sample_chunks(cast("PrivPGD", self), n, seed),
-            path,
-            getattr(self, "schema_", None),
-        )
+        model = cast("PrivPGD", self)
+        chunks = sample_chunks(model, n, seed)
+        rows = write_rows(chunks, path, getattr(self, "schema_", None))
+        mark_seeded(path, model.privacy_)
+        return rows
 
     def report(
         self,
@@ -413,7 +413,8 @@ def fit_model(
     "Check everything, show the plan, spend the budget once, then post-process."
     budget = check_arguments(model, schema)
     _warn_lost_requirements(model)
-    stored = schema.with_dtypes(preview(frame, schema, model.person))
+    head = preview(frame, schema, model.person)
+    stored = schema.with_dtypes(head, public=True)
     job = _job_of(model, budget, schema, stored)
     own = not isinstance(job.select, str) and is_selector(job.select)
     sizes = dict(select=2 if own else job.select, n_particles=model.n_particles)

@@ -247,7 +247,9 @@ class Threshold(Statistic):
                 "give one for each",
             )
         theta = torch.tensor(self.theta, dtype=z.dtype, device=z.device)
-        return torch.sigmoid(self.slope * (z @ theta - self.offset))[:, None]
+        # column by column: a row's sum does not depend on its place in the batch
+        along = sum(z[:, j] * t for j, t in enumerate(theta))
+        return torch.sigmoid(self.slope * (along - self.offset))[:, None]
 
     def features_after_move(self, frame, j):
         z, embedding = frame.particles, frame.column_map.embedding

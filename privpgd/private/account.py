@@ -127,12 +127,13 @@ class Budget:
 def check_delta(
     budget: Budget,  # the budget to be spent
     n: int,  # number of rows of the table
-    # "replace": n is public; "add-remove": n is private, and the warning hides it
+    # "replace": n is public; "add-remove": n is private, and nothing is said
     neighbors: str = "replace",
 ) -> None:
-    "Warn when delta is no smaller than one over the number of rows."
-    public = check_neighbors(neighbors) == "replace"
-    limit = f"1/n = {1 / max(n, 1):g}" if public else "one over the number of rows"
+    "Warn when delta is no smaller than one over the public number of rows."
+    if check_neighbors(neighbors) != "replace":
+        return
+    limit = f"1/n = {1 / max(n, 1):g}"
     if budget.delta is not None and n > 0 and budget.delta >= 1 / n:
         warnings.warn(
             f"delta = {budget.delta:g} is not below {limit}: it would allow whole rows "

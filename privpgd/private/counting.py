@@ -325,12 +325,14 @@ def count_marginals(
     noise: bool = False,  # noise will be added: check that this fits, too
     unit: Unit = ROW,  # whose data the promise is about
     seed: Any = None,  # for the choice of a person's rows: a numpy Generator, or None
+    # False: not a private pass; errors and warnings may be about single rows
+    private: bool = True,
 ) -> tuple[dict[tuple[str, ...], np.ndarray], int]:
     """Exact marginals of a table of any sort, in units of the grid, and its number of
     rows, or of persons."""
     _check_counting_memory(schema, shares, noise)
     tally = partial(Tally, schema.names, schema.shape, list(shares))
-    found, n = fold_units(frame, schema, tally, unit, seed, verbose, stacklevel=4)
+    found, n = fold_units(frame, schema, tally, unit, seed, verbose, private)
     return found.tables, n
 
 
@@ -342,6 +344,5 @@ def count(
     verbose: bool = False,  # a progress bar
 ) -> dict[tuple[str, ...], np.ndarray]:  # clique -> int64 counts of shape (levels, ...)
     "Exact marginals of a table. Not private: add noise before showing them."
-    return count_marginals(
-        frame, schema, normalize_workload(workload, schema), verbose
-    )[0]
+    shares = normalize_workload(workload, schema)
+    return count_marginals(frame, schema, shares, verbose, private=False)[0]

@@ -44,9 +44,9 @@ from privpgd.private.spending import (
 
 from ..core.checks import InputError, make_options
 from ..table.columns import Boolean, Categorical, Column, SchemaError, is_missing
-from ..table.dates import Datetime, to_microseconds
+from ..table.dates import Datetime, any_instants
 from ..table.dtypes import open_frame, to_pandas_series
-from ..table.numbers import Numeric, to_numbers
+from ..table.numbers import Numeric, any_numbers
 from ..table.schema import Schema
 from .ledger import Ledger, Spent
 from .noise import SEEDED_SIGMA_LIMIT, discrete_gaussian
@@ -114,60 +114,46 @@ def _check_kinds(table, kinds: Mapping) -> None:
 
 
 # %% ../../nbs/private/learn.ipynb #c035
-def _read_whole_numbers(name: str, kind: str, known: pd.Series) -> np.ndarray:
-    "Whole numbers as floats that hold them exactly."
-    numbers = to_numbers(name, known)
-    if (numbers != np.floor(numbers)).any():
-        raise SchemaError(
-            f"Column {name!r} is called {kind} but holds fractions",
-            "call it numeric, or write its levels as text",
-        )
-    if kind == "categorical-integer" and np.abs(numbers).max() > 2**53:
-        raise SchemaError(
-            f"Column {name!r} holds numbers beyond 2**53, where integers are no longer "
-            "exact",
-            "write its levels as text",
-        )
-    return numbers
+def _whole_numbers(numbers: np.ndarray) -> np.ndarray:
+    "The whole numbers among these that floats hold exactly."
+    return numbers[(numbers == np.floor(numbers)) & (np.abs(numbers) <= 2**53)]
 
 
-def _count_levels(name: str, kind: str, known: pd.Series) -> tuple[list, np.ndarray]:
+def _level_text(value: Any) -> str:
+    "A level as text, as it would be written in a file."
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return str(int(value)) if number and float(value).is_integer() else str(value)
+
+
+def _count_levels(kind: str, known: pd.Series) -> tuple[list, np.ndarray]:
     "The levels that occur, sorted, and their counts: all text or all whole numbers."
     if not len(known):
         return [], np.zeros(0, np.int64)
     if kind == "categorical-integer":
-        numbers = _read_whole_numbers(name, kind, known)
+        numbers = _whole_numbers(any_numbers(known))
         levels, counts = np.unique(numbers, return_counts=True)
         return [int(x) for x in levels], counts
-    known = known.astype(object)
-    strange = next((x for x in known if not isinstance(x, str)), None)
-    if strange is not None:
-        raise SchemaError(
-            f"Column {name!r} is called categorical but holds {strange!r}, which is "
-            "not text",
-            "call it categorical-integer, or convert it",
-        )
-    found = known.value_counts().sort_index()
+    texts = known.astype(object).map(_level_text)
+    found = texts.value_counts().sort_index()
     return [str(x) for x in found.index], found.to_numpy(np.int64)
 
 
 # %% ../../nbs/private/learn.ipynb #c037
-def _read_column(name: str, kind: str, values: pd.Series) -> tuple[Any, int]:
-    "Known values of a column (numbers, or levels with counts), and how many miss."
-    gone = is_missing(values)
-    known, holes = values[~gone], int(gone.sum())
+def _read_column(kind: str, values: pd.Series) -> Any:
+    "Values of a column that are known: numbers, or levels with counts."
+    known = values[~is_missing(values)]
     if kind.startswith("categorical"):
-        return _count_levels(name, kind, known), holes
+        return _count_levels(kind, known)
     if kind == "boolean":
-        Boolean(name).encode(known)  # raises when something is neither true nor false
-        return None, holes
+        return None
     if not len(known):
-        return np.zeros(0), holes
+        return np.zeros(0)
     if kind == "datetime":
-        return to_microseconds(name, known) / 1e6, holes
-    if kind == "integer":
-        return _read_whole_numbers(name, kind, known), holes
-    return to_numbers(name, known), holes
+        instants = any_instants(known)
+        return instants[~np.isnat(instants)].view(np.int64) / 1e6
+    numbers = any_numbers(known)
+    numbers = numbers[np.isfinite(numbers)]
+    return np.floor(numbers) if kind == "integer" else numbers
 
 
 # %% ../../nbs/private/learn.ipynb #c040
@@ -317,7 +303,7 @@ def _learn_column(
         return kind
     if kind == "boolean":
         return Boolean(name, learner.options.missing)
-    known, _ = read[name]
+    known = read[name]
     if kind.startswith("categorical"):
         return _learn_levels(name, kind, known, sigmas[name, "levels"], learner)
     own = {what: sigmas[name, what] for what in ("range", "trim")}
@@ -405,23 +391,18 @@ def _learn_schema(
     unit = Unit(neighbors, person, max_rows or (1 if person else None))
     account = open_ledger(budget, ledger, unit, seed)
     generator = noise_generator(seed, account, "learn")
-    table = open_frame(frame)
+    table = open_frame(frame, rows=neighbors == "replace")
     if unit.person is not None:
         table = sample_persons(table, unit, row_choice(unit, seed))
     _check_kinds(table, kinds)
     options = make_options(LearnOptions, None, fields)
-    check_rows(len(table))
+    if neighbors == "replace":
+        check_rows(len(table))
     read = {
-        name: _read_column(name, kind, to_pandas_series(table[name]))
+        name: _read_column(kind, to_pandas_series(table[name]))
         for name, kind in kinds.items()
         if not isinstance(kind, Column)
     }
-    holes = [name for name, (_, gone) in read.items() if gone]
-    if holes and not options.missing:
-        raise SchemaError(
-            f"Column {holes[0]!r} has missing values although missing=False was said",
-            "drop or fill them, or say missing=True",
-        )
     sigmas: dict = {}
     leak = 0.0  # nothing to ask: nothing to pay
     bill: list[Entry] = []

@@ -9,6 +9,7 @@ __all__ = [
     "UNNOISED",
     "LEARNED_ELSEWHERE",
     "uncovered_columns",
+    "entry_words",
     "count_entry",
     "noisy_measurement",
     "measure",
@@ -106,13 +107,17 @@ def uncovered_columns(
 
 
 # %% ../../nbs/private/measure.ipynb #c026
-def _entry_words(clique: Sequence[str], uncovered: Mapping) -> str:
-    "The words of an entry: counts, and which columns have facts that are not covered."
+def entry_words(
+    clique: Sequence[str],  # the columns that were read
+    uncovered: Mapping,  # column -> note on facts that are not paid for
+    what: str = "counts",  # what was released
+) -> str:
+    "The words of an entry, and which columns have facts that are not covered."
     notes = []
     for note in (UNNOISED, LEARNED_ELSEWHERE):
         if own := [name for name in clique if uncovered.get(name) == note]:
             notes.append(f"{note}: {', '.join(own)}")
-    return f"counts ({'; '.join(notes)})" if notes else "counts"
+    return f"{what} ({'; '.join(notes)})" if notes else what
 
 
 def count_entry(
@@ -125,7 +130,7 @@ def count_entry(
 ) -> GaussianEntry:
     "What the ledger writes for one noisy marginal."
     cells = math.prod(clique_shape(clique, schema))
-    words = _entry_words(clique, uncovered)
+    words = entry_words(clique, uncovered)
     return as_unit(neighbors).gaussian(sigma, words, clique, cells=cells, **more)
 
 

@@ -48,6 +48,7 @@ from .persons import Unit, as_unit, row_choice
 # %% auto #0
 __all__ = [
     "l1_error",
+    "score_rounding",
     "Round",
     "PrivateOracle",
     "available_rho",
@@ -69,6 +70,15 @@ def l1_error(
 ) -> float:
     "L1 distance between a table of counts and a model's table."
     return float(np.abs(counts - total * share).sum())
+
+
+# %% ../../nbs/private/oracle.ipynb #c0ro1
+def score_rounding(
+    cells: int,  # of the table
+    total: float,  # number of rows
+) -> float:
+    "How far the computed L1 error of a table can be from the exact one, in rows."
+    return 2 * (131 + math.log2(max(cells, 1))) * 2.0**-53 * total
 
 
 # %% ../../nbs/private/oracle.ipynb #c446255

@@ -334,10 +334,11 @@ def fold_units(
     unit: Unit,  # whose data the promise is about
     seed: Any = None,  # of `row_choice`: a numpy Generator, or None
     verbose: bool = False,  # a progress bar
-    stacklevel: int = 2,  # whose line the warnings name
+    # False: not a private pass; errors and warnings may be about single rows
+    private: bool = True,
 ) -> tuple[Any, int]:  # the filled object; the number of rows, or of persons
     "Add up the rows that count, with their weights."
-    options: dict = dict(stacklevel=stacklevel + 1, public_n=unit.public_total)
+    options: dict = dict(stacklevel=5, public_n=unit.public_total, total=private)
     if unit.person is None:
         part = fold(frame, schema, make, verbose, **options)
         return part.result, part.rows
@@ -422,7 +423,7 @@ def count_rows_each(
     "How many persons have how many rows, in cells that double."
     assert unit.person is not None
     each = _PersonMaker(_CountsMaker(ROW_CELLS), unit, 0, _RowsHistogram)
-    options: dict = dict(person=unit.person, public_n=unit.public_total)
+    options: dict = dict(person=unit.person, total=True)
     return fold(frame, schema, each, **options).result.inner.counts
 
 

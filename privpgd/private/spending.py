@@ -75,22 +75,20 @@ def check_units(
     n: int,  # number of rows, or of persons
     unit: Unit,  # whose data it is about
 ) -> None:
-    "Raise unless there are at least two rows, or persons."
-    what = "row" if unit.person is None else "person"
-    check_rows(n, unit.public_total, what)
+    "Raise unless there are at least two rows, or persons, if their number is public."
+    if unit.neighbors == "replace":
+        check_rows(n, what="row" if unit.person is None else "person")
 
 
 def check_rows(
-    n: int,  # number of rows, or of persons, of the private table
-    public: bool = True,  # the sentence may tell the number
+    n: int,  # number of rows, or of persons, if it is public
     what: str = "row",  # or "person"
 ) -> None:
     "Raise unless there are at least two rows, or persons."
     if n < 2:
         plural = "" if n == 1 else "s"
-        number = f"{n} {what}{plural}" if public else f"fewer than two {what}s"
         raise InputError(
-            f"The table has {number}",
+            f"The table has {n} {what}{plural}",
             "give at least two, because nobody can hide alone",
         )
 

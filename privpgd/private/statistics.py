@@ -8,6 +8,7 @@ the ledger
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -34,6 +35,7 @@ from privpgd.private.spending import (
 
 from ..core.checks import InputError, make_options
 from .ledger import Ledger, Spent, check_budget
+from .measure import entry_words, uncovered_columns
 from .noise import discrete_gaussian
 from .persons import Unit, as_unit, fold_units, row_choice
 
@@ -107,13 +109,15 @@ def row_integers(
     codes: np.ndarray,  # (n, d) integer codes
     statistic: RowStatistic,  # what is measured
     column_map: Any,  # what statistic.column_map(schema) gives
-    block: int = 50_000,  # rows at a time
+    block: int = 2**14,  # rows at a time: few enough for one thread
 ) -> np.ndarray:  # (n, q) int64 between 0 and FEATURE_GRID
     "The features of each row, on the grid."
     out = []
     for start in range(0, len(codes), block):
         part = codes[start : start + block]
-        features = _bounded_features(part, statistic, column_map)
+        # whole vectors of the processor: the last rows are computed like the others
+        padded = np.pad(part, ((0, -len(part) % 64), (0, 0)), mode="edge")
+        features = _bounded_features(padded, statistic, column_map)[: len(part)]
         integers = np.rint(FEATURE_GRID * features).astype(np.int64)
         out.append(_shorten_rows(integers, statistic.max_row_norm2))
     return np.concatenate(out)
@@ -242,7 +246,9 @@ class RowSums:
 
     def __init__(self, statistic: RowStatistic, column_map: Any):
         self.statistic, self.column_map = statistic, column_map
-        self.sums: Any = 0
+        one = np.zeros((1, len(column_map.shape)), np.int32)
+        features = row_integers(one, statistic, column_map).shape[1]
+        self.sums = np.zeros(features, np.int64)
         self.rows = 0  # how many were counted
 
     def add(self, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
@@ -262,6 +268,7 @@ class RowSums:
 # %% ../../nbs/private/statistics.ipynb #c025
 def _statistic_entry(
     statistic: RowStatistic,
+    uncovered: Mapping,  # column -> note on facts that are not paid for
     moves: int,
     sigma: float,
     step: int,
@@ -269,8 +276,10 @@ def _statistic_entry(
     seeded: bool,
 ) -> GaussianEntry:
     "What the ledger writes for one statistic."
+    name = type(statistic).__name__.lower()
+    read = statistic.names() or tuple(uncovered)
     return GaussianEntry(
-        type(statistic).__name__.lower(),
+        entry_words(read, uncovered, name),
         statistic.names(),
         sigma=sigma,
         sensitivity=step * math.sqrt(moves),
@@ -322,7 +331,7 @@ def measure_statistic(
         rows_counted = n if unit.grid > 1 else found.rows
         sums = np.append(sums, grid * rows_counted)
     facts = moves, sigma, step, len(sums), seed is not None
-    entry = _statistic_entry(statistic, *facts)
+    entry = _statistic_entry(statistic, uncovered_columns(schema, account), *facts)
     account.spend([entry], unit)
     noisy = discrete_gaussian(sums, sigma, generator)
     total = float(n) if unit.public_total else _noisy_total(noisy / grid, counted)

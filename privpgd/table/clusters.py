@@ -40,11 +40,12 @@ def _add_partition(
     number: int = 0,  # of the partition
     topic: str | None = None,  # under which to report that it is done
     person: str | None = None,  # column that names a person
+    total: bool = False,  # any value has a code
 ) -> Part:
     "Add up one partition."
     facts = Schema.from_json(schema)
     pieces = slice_frame(partition, piece_rows(len(facts)))
-    part = add_pieces(pieces, facts, make, number, person)
+    part = add_pieces(pieces, facts, make, number, person, total)
     if topic:
         # without a cluster there is no worker: the bar sees the task itself
         with contextlib.suppress(ImportError, ValueError):
@@ -58,6 +59,7 @@ class ClusterSource(TableSource):
     "A table on a cluster, which is added up where its partitions are."
 
     hint = "one of its files may be damaged, or its types differ"
+    total = False  # whether any value has a code
 
     def _fold_partitions(
         self, schema: Schema, make: Callable[[], Any], verbose: bool, person: str | None
@@ -70,9 +72,11 @@ class ClusterSource(TableSource):
         make: Callable[..., Any],  # makes an empty object with add and merge
         verbose: bool = False,  # a progress bar
         person: str | None = None,  # column that names a person
+        total: bool = False,  # any value has a code
     ) -> Part:
         if person is not None:
             make = functools.partial(make, gather=True)
+        self.total = total
         try:
             return self._fold_partitions(schema, make, verbose, person)
         except Exception as error:
@@ -102,7 +106,9 @@ class DaskSource(ClusterSource):
         partitions = table.to_delayed()
         with _dask_bar(len(partitions), verbose) as topic:
             parts = [
-                add(partition, schema.to_json(), make, number, topic, person)
+                add(
+                    partition, schema.to_json(), make, number, topic, person, self.total
+                )
                 for number, partition in enumerate(partitions)
             ]
             while len(parts) > 1:
@@ -181,7 +187,7 @@ class SparkSource(ClusterSource):
         table = self.table.select(*names)
         if person is not None:  # a shuffle puts the rows of a person together
             table = table.repartition(names[-1])
-        add = _spark_task(schema.to_json(), make, person)
+        add = _spark_task(schema.to_json(), make, person, self.total)
         parts = table.mapInArrow(add, "part binary")
 
         def join(a: bytes, b: bytes) -> bytes:
@@ -200,7 +206,10 @@ class SparkSource(ClusterSource):
 
 
 def _spark_task(
-    schema: str, make: Callable[[], Any], person: str | None = None
+    schema: str,
+    make: Callable[[], Any],
+    person: str | None = None,
+    total: bool = False,
 ) -> Callable[..., Any]:
     "What a Spark worker does with the batches of its partition: one pickled part."
 
@@ -212,7 +221,7 @@ def _spark_task(
         local = map(to_local_time, batches)
         pieces = regroup_batches(local, piece_rows(len(facts)))
         number = TaskContext.get().partitionId()
-        part = add_pieces(pieces, facts, make, number, person)
+        part = add_pieces(pieces, facts, make, number, person, total)
         yield pa.RecordBatch.from_pydict({"part": [cloudpickle.dumps(part)]})
 
     return add

@@ -179,6 +179,31 @@ class Column:
             codes[~missing] = self._encode_known(known)
         return codes
 
+    def _encode_any(self, values: pd.Series) -> np.ndarray:
+        "Codes of values of any sort, none of which is missing; -1: not of this column."
+        raise NotImplementedError
+
+    @property
+    def stray_code(self) -> int:
+        "Where a value goes that the column does not know: missing, or the first code."
+        return self.size - 1 if self.missing else 0
+
+    def encode_total(
+        self,
+        values: pd.Series,  # (n,) values of any sort
+    ) -> np.ndarray:  # (n,) int32 codes in 0 … size - 1
+        """Codes of any values whatever, each by itself, without an error or a warning.
+
+        A value that the column does not know is other, missing, or the first code."""
+        missing = is_missing(values)
+        code = self.size - 1 if self.missing else self.stray_code
+        codes = np.full(len(values), code, np.int32)
+        known = values[~missing] if missing.any() else values
+        if len(known):
+            found = self._encode_any(known)
+            codes[~missing] = np.where(found < 0, self.stray_code, found)
+        return codes
+
     def decode(
         self,
         codes: np.ndarray,  # (n,) codes in 0 … size - 1
@@ -375,6 +400,23 @@ def level_words(level: Any) -> str:
     return repr(level) if invisible else str(level)
 
 
+def _find_level(place: dict, value: Any) -> int:
+    "The place of a level by its value, or by how it is written; -1: there is none."
+    text = isinstance(next(iter(place)), str)
+    try:
+        if isinstance(value, str) == text:
+            return place.get(value, -1)
+        if text:
+            whole = isinstance(value, Real) and float(value).is_integer()
+            plain = not isinstance(value, (bool, np.bool_))
+            return place.get(str(int(value) if whole and plain else value), -1)
+        word = value.strip().lower()
+        truth = {"true": 1, "false": 0}
+        return place.get(truth[word] if word in truth else float(word), -1)
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        return -1
+
+
 class LevelledColumn(Column):
     "A column with a list of levels; code x is the level at place x."
 
@@ -425,6 +467,29 @@ class LevelledColumn(Column):
                 redacted=problem.format("a level"),
             )
         return codes[index]
+
+    @property
+    def stray_code(self) -> int:
+        if self.other is not None:
+            return self.levels.index(self.other)
+        return super().stray_code
+
+    def _encode_any(self, values: pd.Series) -> np.ndarray:
+        levels = self.levels
+        if values.dtype in ("float32", "Float32"):
+            levels = [np.float32(level).item() for level in levels]
+        place = {level: i for i, level in enumerate(levels)}
+        truth = isinstance(values.dtype, np.dtype) and values.dtype.kind == "b"
+        try:
+            if truth:  # as bytes: pandas is slow with truth values
+                index, found = pd.factorize(values.to_numpy().view(np.uint8))
+                found = found.astype(bool)
+            else:
+                index, found = pd.factorize(values)
+        except TypeError:  # things that cannot be compared
+            index, found = np.arange(len(values)), values
+        each = [_find_level(place, value) for value in found.tolist()]
+        return np.array(each, np.int32)[index]
 
     def _decode_known(
         self, codes: np.ndarray, placement: str, rng: np.random.Generator

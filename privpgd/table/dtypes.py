@@ -12,6 +12,7 @@ __all__ = [
     "choose_dtype",
     "StorageWarning",
     "value_kind",
+    "public_dtype",
     "remember_storage",
 ]
 
@@ -193,6 +194,25 @@ def value_kind(dtype: str | None) -> str:
 
 # %% ../../nbs/table/dtypes.ipynb #c068
 _WHOLE_64 = ("int64", "uint64", "Int64", "UInt64", "int64[pyarrow]", "uint64[pyarrow]")
+
+
+_ONE_WIDTH = {  # what an engine chooses by the values -> what does not depend on them
+    r"u?int\d+$": "int64",
+    r"U?Int\d+$": "Int64",
+    r"u?int\d+\[pyarrow\]$": "int64[pyarrow]",
+    r"datetime64\[(ns|D)\]$": None,
+    r"(timestamp\[\w+\]|date(32|64).*)\[pyarrow\]$": None,
+}
+
+
+def public_dtype(
+    dtype: str | None,  # how a table stores a column
+) -> str | None:  # the same without what an engine may have chosen by the values
+    "A dtype without the width of integers, and without DATE or TIMESTAMP."
+    for pattern, plain in _ONE_WIDTH.items():
+        if re.match(pattern, dtype or ""):
+            return plain
+    return dtype
 
 
 def remember_storage(

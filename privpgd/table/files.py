@@ -23,19 +23,21 @@ __all__ = [
     "csv_type",
     "read_texts",
     "read_csv",
+    "StrayValueError",
     "FileSource",
 ]
 
 # %% ../../nbs/table/files.ipynb #c002
 import contextlib
 import csv
+import functools
 import glob
 import io
 import itertools
 import os
 import re
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from privpgd.table.pieces import (
+    Part,
     SourceError,
     TableSource,
     explain_failure,
@@ -473,11 +476,13 @@ def _tidy_rows(path: TableFile, head: CsvHead) -> Iterator[bytes]:
 
 
 def _csv_batches(
-    path: TableFile, convert: pa_csv.ConvertOptions
+    path: TableFile, convert: pa_csv.ConvertOptions, lenient: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    "Batches of a CSV file, as it is or tidied."
+    "Batches of a CSV file, as it is or tidied; lenient: broken lines are left out."
     head = _read_csv_head(path)
     parse = pa_csv.ParseOptions(delimiter=head.delimiter, newlines_in_values=True)
+    if lenient:
+        parse.invalid_row_handler = lambda row: "skip"
     blocks = pa_csv.ReadOptions(block_size=2**23)
     contents: Iterator[Any] = iter([path])
     if head.loose:
@@ -517,18 +522,31 @@ def read_csv(
     schema: Schema,  # public facts of the columns
     size: int,  # least number of rows of a piece
     names: list[str],  # columns to read
+    text: bool = False,  # every column as it is written, and no line is an error
 ) -> Iterator[pa.Table]:
     "Pieces of a CSV file."
     levels = {level for axis in schema.axes for level in axis.levels or ()}
+    kinds = {c.name: pa.binary() if text else csv_type(c) for c in schema.columns}
     convert = pa_csv.ConvertOptions(
-        column_types={c.name: csv_type(c) for c in schema.columns},
+        column_types=kinds,
         include_columns=names,
         null_values=sorted(MISSING_WORDS - levels),
         strings_can_be_null=True,
         true_values=["1", "1.0", "True", "TRUE", "true"],
         false_values=["0", "0.0", "False", "FALSE", "false"],
     )
-    yield from regroup_batches(_csv_batches(path, convert), size)
+    pieces = regroup_batches(_csv_batches(path, convert, text), size)
+    yield from map(_as_text, pieces) if text else pieces
+
+
+def _as_text(piece: pa.Table) -> pa.Table:
+    "Bytes as text; what is not UTF-8 is marked."
+    columns = []
+    for column in piece.columns:
+        each = column.to_pylist()
+        words = [x if x is None else x.decode("utf-8", "replace") for x in each]
+        columns.append(pa.array(words, pa.string()))
+    return pa.Table.from_arrays(columns, names=piece.column_names)
 
 
 # %% ../../nbs/table/files.ipynb #c029
@@ -562,6 +580,10 @@ def _folder_scalar(path: TableFile, column: Column, text: str | None) -> pa.Scal
 _READ_ERRORS = (OSError, pa.ArrowException, EOFError, csv.Error, UnicodeDecodeError)
 
 
+class StrayValueError(InputError):
+    "A file holds something that is not of the type of its column."
+
+
 class FileSource(TableSource):
     "Parquet and CSV files, one after the other."
 
@@ -574,8 +596,39 @@ class FileSource(TableSource):
             self.where = f"{path}: "
             try:
                 yield from self._pieces_of_file(path, folders, schema)
+            except pa.ArrowInvalid as error:
+                if self.total and not self.text and stored_format(path) == "csv":
+                    raise StrayValueError("A file holds a strange value") from None
+                raise _explain_file_error(path, error, schema) from None
             except _READ_ERRORS as error:
                 raise _explain_file_error(path, error, schema) from None
+
+    total = False  # any value has a code
+    text = False  # CSV files are read as text, value by value
+
+    def count(self, schema: Schema) -> int:
+        self.total = True  # a strange value is a value
+        try:
+            return super().count(schema)
+        except StrayValueError:
+            self.text = True
+            return super().count(schema)
+
+    def fold(
+        self,
+        schema: Schema,  # public facts of the table
+        make: Callable[..., Any],  # makes an empty object with add(codes), merge(other)
+        verbose: bool = False,  # a progress bar
+        person: str | None = None,  # column that names a person
+        total: bool = False,  # any value has a code
+    ) -> Part:
+        "Encode the files; once more as text, if a strange value is found on the way."
+        self.total = total
+        try:
+            return super().fold(schema, make, verbose, person, total)
+        except StrayValueError:
+            self.text = True
+            return super().fold(schema, make, verbose, person, total)
 
     def _pieces_of_file(
         self, path: TableFile, folders: FolderValues, schema: Schema
@@ -583,7 +636,9 @@ class FileSource(TableSource):
         known = {name: text for name, text in folders.items() if name in schema.names}
         constants = {n: _folder_scalar(path, schema[n], t) for n, t in known.items()}
         own = [name for name in schema.names if name not in constants]
-        read = read_parquet if stored_format(path) == "parquet" else read_csv
+        read: Callable = read_parquet
+        if stored_format(path) != "parquet":
+            read = functools.partial(read_csv, text=self.text)
         for piece in read(path, schema, piece_rows(len(schema)), own):
             for name, value in constants.items():
                 piece = piece.append_column(name, pa.repeat(value, len(piece)))

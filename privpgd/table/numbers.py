@@ -11,9 +11,11 @@ __all__ = [
     "place_in_bins",
     "find_bins",
     "warn_clipped",
+    "note_clipped",
     "BinnedColumn",
     "check_bins",
     "to_numbers",
+    "any_numbers",
     "decimal_bins",
     "place_on_grid",
     "Numeric",
@@ -129,11 +131,21 @@ def warn_clipped(
 
 def _record_clipped(column: "BinnedColumn", clipped: int, values: int) -> None:
     "Warn, or add to the sums when the table is read in pieces."
-    sums = clip_counts.get()
-    if sums is None:
+    if clip_counts.get() is None:
         return warn_clipped(column, clipped, values, stacklevel=5)
-    before = sums.get(column.name, [0, 0])
-    sums[column.name] = [before[0] + clipped, before[1] + values]
+    note_clipped(column.name, clipped, values)
+
+
+def note_clipped(
+    name: str,  # of the column
+    clipped: int,  # number of values outside the bounds
+    values: int,  # number of values
+) -> None:
+    "Add to the sums, when a table is read in pieces."
+    sums = clip_counts.get()
+    if sums is not None:
+        before = sums.get(name, [0, 0])
+        sums[name] = [before[0] + clipped, before[1] + values]
 
 
 # %% ../../nbs/table/numbers.ipynb #c035
@@ -170,6 +182,17 @@ class BinnedColumn(Column):
         low, high = self._limits
         _record_clipped(self, int(np.count_nonzero((x < low) | (x > high))), len(x))
         return find_bins(self._ends[0], x)
+
+    def _any_numbers(self, values: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+        "Values of any sort as numbers, and which of them are numbers of this column."
+        raise NotImplementedError
+
+    def _encode_any(self, values: pd.Series) -> np.ndarray:
+        x, known = self._any_numbers(values)
+        low, high = self._limits
+        outside = known & ((x < low) | (x > high))
+        note_clipped(self.name, int(np.count_nonzero(outside)), len(x))
+        return np.where(known, find_bins(self._ends[0], x), np.int32(-1))
 
 
 def _check_whole(
@@ -229,6 +252,31 @@ def to_numbers(
 
 
 # %% ../../nbs/table/numbers.ipynb #c038b
+def _any_number(value: Any) -> float:
+    "Anything as a number; NaN if it is none."
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+
+
+def any_numbers(
+    values: pd.Series,  # (n,) values of any sort without missing ones
+) -> np.ndarray:  # (n,) float64, NaN where something is no number
+    "Values as numbers, each by itself: text that reads as a number counts as one."
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return any_numbers(pd.Series(values.cat.categories))[values.cat.codes]
+    if pd.api.types.is_numeric_dtype(values.dtype) and values.dtype.kind in "iufb":
+        return values.to_numpy("float64", na_value=np.nan)
+    if getattr(values.dtype, "kind", "O") in "mM":
+        return np.full(len(values), np.nan)
+    index, distinct = np.arange(len(values)), values.tolist()
+    if isinstance(values.dtype, pd.StringDtype):
+        index, found = pd.factorize(values)
+        distinct = found.tolist()
+    return np.array([_any_number(value) for value in distinct], float)[index]
+
+
 def decimal_bins(
     edges: np.ndarray,  # (k + 1,) increasing edges
     decimals: int,  # digits after the point
@@ -450,6 +498,11 @@ class Numeric(BinnedColumn):
                 ),
             )
         return x
+
+    def _any_numbers(self, values: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+        x = any_numbers(values)
+        known = ~np.isnan(x)
+        return np.where(known, x, self.low), known
 
     def _decode_known(
         self, codes: np.ndarray, placement: str, rng: np.random.Generator

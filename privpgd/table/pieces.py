@@ -110,6 +110,7 @@ def add_pieces(
     place: int = 0,  # number of the partition, told to an object that has a `place`
     # column that names a person: the object has add(codes, persons) and finish()
     person: str | None = None,
+    total: bool = False,  # any value has a code
 ) -> Part:
     "Encode pieces and add them up; stop at the first error in the data."
     part = Part(make())
@@ -124,7 +125,9 @@ def add_pieces(
             if person is not None:
                 piece, *persons = split_persons(piece, person, schema.names)
             try:
-                codes = schema.encode(piece) if len(piece) else np.empty((0, 0))
+                codes = np.empty((0, len(schema)), np.int32)
+                if len(piece):
+                    codes = schema.encode(piece, total)
             except SchemaError as error:
                 part.error = error.at("")  # without a traceback that holds the piece
                 break
@@ -244,18 +247,18 @@ class TableSource:
         make: Callable[..., Any],  # makes an empty object with add(codes), merge(other)
         verbose: bool = False,  # a progress bar
         person: str | None = None,  # column that names a person
+        total: bool = False,  # any value has a code
     ) -> Part:
         "Encode the table piece by piece and add the pieces up."
-        if person is None:
-            return add_pieces(self.read(schema, verbose), schema, make)
+        options: dict = dict(person=person, total=total)
+        read = schema if person is None else with_person(schema, person)
+        source = self if person is None else self.sort_by(person)
         try:
-            pieces = self.sort_by(person).read(with_person(schema, person), verbose)
-            return add_pieces(pieces, schema, make, person=person)
+            return add_pieces(source.read(read, verbose), schema, make, **options)
         except UnsortedError:
             # rows of one person are far apart: all codes are kept until the end
             make = functools.partial(make, gather=True)
-            pieces = self.read(with_person(schema, person), verbose)
-            return add_pieces(pieces, schema, make, person=person)
+            return add_pieces(self.read(read, verbose), schema, make, **options)
 
     def sort_by(self, person: str) -> "TableSource":
         "The same table in the order of a column, where an engine can sort it."

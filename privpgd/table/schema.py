@@ -44,6 +44,7 @@ from privpgd.table.dates import (
 )
 from privpgd.table.dtypes import (
     open_frame,
+    public_dtype,
     remember_storage,
     stored_dtype,
     to_pandas_series,
@@ -254,12 +255,15 @@ class Coder(ColumnList):
         self,
         # (n, d) pandas, polars or pyarrow table with exactly the columns of the schema
         frame: Any,
+        # any value has a code: neither an error nor a warning is about a single row
+        total: bool = False,
     ) -> np.ndarray:  # (n, d) int32 codes, in the order of the schema
         "Turn a table into codes; values outside the bounds are clipped with a warning."
-        table = open_frame(frame, self.names)
+        table = open_frame(frame, self.names, rows=not total)
         codes = np.empty((len(table), len(self)), np.int32)
         for j, column in enumerate(self.columns):
-            codes[:, j] = column.encode(to_pandas_series(table[column.name]))
+            encode = column.encode_total if total else column.encode
+            codes[:, j] = encode(to_pandas_series(table[column.name]))
         return codes
 
     def decode(
@@ -298,12 +302,16 @@ class Coder(ColumnList):
         # a table in memory whose way of storing to remember, such as a preview of a
         # source; no row is read
         frame: Any,
+        # leave out what an engine may have chosen by the values: the width of integers,
+        # and whether dates have a time of day
+        public: bool = False,
     ) -> "Schema":  # a copy of the schema; its decode gives dtypes like the table's
         "Remember how a table stores its columns; a declared dtype stays."
         table = open_frame(frame, self.names, rows=False)
-        stored = [
-            remember_storage(c, stored_dtype(table[c.name])) for c in self.columns
-        ]
+        dtypes = {name: stored_dtype(table[name]) for name in self.names}
+        if public:
+            dtypes = {name: public_dtype(dtype) for name, dtype in dtypes.items()}
+        stored = [remember_storage(c, dtypes[c.name]) for c in self.columns]
         return self.with_columns(stored)
 
 
