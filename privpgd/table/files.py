@@ -221,10 +221,10 @@ def _open_bytes(file: TableFile) -> pa.NativeFile:
     return pa.input_stream(content, compression="gzip" if packed else None)
 
 
-def _open_text(file: TableFile) -> io.TextIOWrapper:
+def _open_text(file: TableFile, errors: str = "strict") -> io.TextIOWrapper:
     "The lines of a CSV file."
     stream: Any = _open_bytes(file)
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
 
 
 def _open_parquet(file: TableFile, **options: Any) -> pq.ParquetFile:
@@ -283,7 +283,7 @@ class CsvHead:
 
 def _first_rows(path: TableFile, **options: Any) -> tuple[list[str], list[str]]:
     "The names of the columns of a CSV file, and the fields of its first row."
-    with _open_text(path) as lines:
+    with _open_text(path, "replace") as lines:  # a strange byte of a row is no error
         rows = csv.reader(lines, **options)
         return next(rows, []), next(rows, [])
 
