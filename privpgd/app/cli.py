@@ -206,9 +206,9 @@ def _add_schema(commands: Any) -> None:
     draft.add_argument(
         "--bins",
         type=int,
-        default=32,
-        metavar="N",
-        help="bins of numbers and dates (default 32)",
+        metavar="K",
+        help="K bins of equal width for numbers and dates (default: open bins, which "
+        "follow from the data with a part of the budget)",
     )
     draft.add_argument(
         "--levels",

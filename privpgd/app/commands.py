@@ -11,6 +11,7 @@ __all__ = [
     "command_ledger",
     "choose_rows",
     "columns_from_data",
+    "describe_learned",
     "finish_release",
     "synth_command",
     "account_command",
@@ -44,6 +45,7 @@ from privpgd.app.tables import (
 )
 
 from ..core.checks import InputError, whole_number
+from ..private.fine import FINE
 from ..private.ledger import entry_notes
 from ..table.draft import names_identifier
 from ..table.pieces import with_person
@@ -263,6 +265,20 @@ def _tell_left_out(args: argparse.Namespace, console: Console, names: list) -> N
         )
 
 
+def describe_learned(
+    model: Any,  # fitted
+) -> str:  # empty if no bins were learned
+    "Which bins were learned, and with which share of the budget, in a line."
+    learned = [c for c in model.schema_.columns if getattr(c, "fine", None)]
+    ledger = model.privacy_
+    paid = [e.rho for e in ledger.entries if e.what == FINE]
+    if not learned or not paid:
+        return ""
+    share = sum(paid) / sum(e.rho for e in ledger.entries)
+    bins = ", ".join(f"{c.name} {len(c.fine.bins)}" for c in learned)
+    return f"bins learned with {share:.0%} of what was spent: {bins}"
+
+
 def finish_release(console: Console, **facts: Any) -> None:
     "Print the ledger and the finished files of a release."
     from privpgd.app.report import ledger_text
@@ -319,6 +335,8 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     console.write(args.output, lambda p: write_sample(model, rows, p))
     mark_seeded(args.output, console.ledger)
     console.say(f"{rows:,} rows, {why}")
+    if learned := describe_learned(model):
+        console.say(wrapped(learned))
     advice = made.advice if public_n else list(map(shell_words, warnings_of(model)))
     private = not columns_from_data(model) and console.ledger.private
     finish_release(console, rows=rows, private=private, advice=advice)

@@ -25,9 +25,9 @@ from privpgd.app.tables import (
 )
 
 from ..core.checks import InputError, whole_number
-from ..table.columns import PrivacyWarning, level_words
+from ..table.columns import PrivacyWarning
 from ..table.draft import Guess, declare_columns, draft_schema
-from ..table.schema import Schema, column_to_dict, decimals_words
+from ..table.schema import Schema, decimals_words
 from .console import Console, split_names
 
 
@@ -87,11 +87,9 @@ def describe_column(
     column: Any,  # of a schema
 ) -> str:
     "The facts of a column, in short."
-    if column.axis.binned:
-        facts = [f"{column.low} to {column.high}"]
-    else:
-        levels = " | ".join(map(level_words, column.levels[:5]))
-        facts = [levels + " | …" * (len(column.levels) > 5)]
+    facts = [column.describe(5)]
+    if getattr(column, "learnable", False):
+        facts.append("open bins")
     if decimals := decimals_words(column):
         facts.append(decimals)
     if column.missing:
@@ -114,9 +112,12 @@ def draft_text(
     for g in guesses:
         facts = "left out"
         if column := columns.get(g.name):
-            kind = column_to_dict(column)["kind"]
+            kind = column.kind
             unit = "code " if column.size == 1 else "codes"
-            facts = f"{kind:<11} {column.size:>4} {unit}  {describe_column(column)}"
+            codes = f"{column.size:>4} {unit}"
+            if getattr(column, "learnable", False):
+                codes = " " * 10
+            facts = f"{kind:<11} {codes}  {describe_column(column)}"
         head = f"{g.name:<{name_width}}  {facts}"
         lines += [
             textwrap.fill(head, width, subsequent_indent=indent),
@@ -168,9 +169,16 @@ def _next_steps(args: argparse.Namespace, read: list[str]) -> str:
 
 
 def _check_counts(args: argparse.Namespace) -> None:
-    "Refuse a draft without bins or levels."
+    "Refuse a draft with less than one bin or level."
     for name in ("bins", "levels"):
-        whole_number(name, getattr(args, name), 1, "give one, or leave it out")
+        if getattr(args, name) is not None:
+            whole_number(name, getattr(args, name), 1, "give one, or leave it out")
+
+
+_OPEN_WORDS = (
+    "\nopen bins: bins follow from the data with a part of the budget;\n"
+    "  --bins K drafts K of equal width instead"
+)
 
 
 def schema_command(args: argparse.Namespace, console: Console) -> None:
@@ -194,13 +202,15 @@ def schema_command(args: argparse.Namespace, console: Console) -> None:
             stacklevel=2,
         )
     console.say(draft_text(schema, guesses))
+    if any(getattr(c, "learnable", False) for c in schema.columns):
+        console.say(_OPEN_WORDS)
     console.say(_next_steps(args, read))
     console.result(
         output=args.output,
         columns=[
             dict(
                 name=g.name,
-                kind=column_to_dict(g.column)["kind"] if g.column else None,
+                kind=g.column.kind if g.column else None,
                 why=g.why,
             )
             for g in guesses

@@ -68,7 +68,9 @@ class ColumnForecast:
     tv: float  # expected total variation
     ks: float | None  # expected KS distance; None for levels
     mean: float | None  # expected error of the mean; dates in days; None for levels
-    width: float | None  # of the widest bin, in units; dates in days
+    # of the widest bin, in units; dates in days; None where values follow from a fine
+    # histogram
+    width: float | None
     ratio: float  # the error over that of another sample of rows
     bins_ks: float | None = None  # what the bins alone do to a public table
     bins_mean: float | None = None  # the same for the mean, in units
@@ -86,9 +88,11 @@ def expected_ks(
 def expected_mean_error(
     share_noise: float,  # standard deviation of the noise of a share
     edges: np.ndarray,  # (b + 1,) borders of the bins
+    centres: np.ndarray | None = None,  # (b,) of mass; None: in the middle
 ) -> float:  # in the units of the edges
     "The expected error of the mean of a binned column, at most its range."
-    centres = (edges[1:] + edges[:-1]) / 2
+    if centres is None:
+        centres = (edges[1:] + edges[:-1]) / 2
     spread = float(np.linalg.norm(centres - centres.mean()))
     return min(_MEAN_NORMAL * share_noise * spread, float(edges[-1] - edges[0]))
 
@@ -120,8 +124,9 @@ def forecast_column(
         )
     edges = np.asarray(axis.edges, float)
     ks = expected_ks(noise, len(edges) - 1)
-    mean = expected_mean_error(noise, edges)
-    width = float(np.diff(edges).max())
+    mean = expected_mean_error(noise, edges, axis.centres)
+    spread = axis.centres is None  # evenly inside a bin
+    width = float(np.diff(edges).max()) if spread else None
     ratio = ks / (_MEAN_BRIDGE * math.sqrt(2 / n))
     return ColumnForecast(axis.name, axis.kind, k, share, tv, ks, mean, width, ratio)
 
@@ -174,7 +179,8 @@ def with_bin_errors(
     table = open_rows(public, schema, "public")
     out = []
     for line in forecasts:
-        if line.ks is not None and line.name in table.columns:
+        declared = not getattr(schema[line.name], "learnable", False)
+        if declared and line.ks is not None and line.name in table.columns:
             values = to_pandas_series(table[line.name])
             ks, mean = bin_errors(schema[line.name], values)
             line = replace(line, bins_ks=ks, bins_mean=mean)
@@ -200,7 +206,7 @@ class CrowdedBin:
         return (
             f"{self.share:.0%} of the {what} lie in one of the {self.bins} bins of "
             f"{self.name!r} ({self.label}), and values inside a bin are spread evenly: "
-            "declare edges as bins where the values are."
+            "declare edges as bins where the values are, or leave bins out."
         )
 
 
@@ -223,7 +229,8 @@ def crowded_bins(
     found = []
     for j, axis in enumerate(axes_of(schema)):
         bins = axis.size - axis.missing
-        if not axis.binned or bins < 2:
+        open_bins = getattr(schema[axis.name], "learnable", False)
+        if not axis.binned or bins < 2 or open_bins:
             continue
         counts = np.bincount(codes[:, j], minlength=axis.size)[:bins]
         code = int(counts.argmax())
@@ -242,6 +249,8 @@ def coarse_columns(
     found = {}
     for axis in axes_of(schema):
         if axis.kind != "number" or axis.edges is None or len(axis.edges) < 3:
+            continue
+        if getattr(schema[axis.name], "learnable", False):
             continue
         widths = np.diff(np.asarray(axis.edges, float))
         equal = np.ptp(widths) <= max(1.0 * axis.whole, 1e-6 * widths.max())
@@ -276,7 +285,7 @@ def bin_advice(
     begin = (
         f"Values inside a bin are spread evenly, and some bins are wide: "
         f"{', '.join(named[:4])}{more}. If most values are small, one bin hides them: "
-        "declare edges as bins, or "
+        "declare edges as bins or leave bins out, or "
     )
     return (
         Advice(
@@ -321,8 +330,8 @@ def forecast_words(
     forecasts = tuple(forecasts)
     words = (
         "expected from the noise, before the fit; bin: width of the widest bin, inside "
-        "of which values are spread evenly; ratio: 1 is as good as another sample of "
-        "rows"
+        "of which values are spread evenly, empty where bins follow from the data; "
+        "ratio: 1 is as good as another sample of rows"
     )
     if any(f.bins_ks is not None for f in forecasts):
         words += "; after the plus: what the bins do to the public table"

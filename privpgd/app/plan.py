@@ -8,6 +8,8 @@ __all__ = [
     "RATES",
     "PLAN_HEAD",
     "planned_marginals",
+    "plan_stages",
+    "with_planned_bins",
     "memory_needed",
     "check_memory",
     "Plan",
@@ -24,8 +26,8 @@ import itertools
 import json
 import math
 import textwrap
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,7 @@ from privpgd.app.forecast import (
     forecast_columns,
     forecast_rows,
     forecast_words,
+    with_bin_errors,
 )
 from privpgd.core.checks import (
     Advice,
@@ -48,11 +51,16 @@ from privpgd.core.checks import (
 
 from ..core.memory import memory_limit, size_words
 from ..private.account import Budget
+from ..private.binning import MOST_BINS, number_of_bins
 from ..private.calibration import calibrate
 from ..private.counting import CELL_LIMIT, memory_problem, normalize_workload
+from ..private.ledger import Ledger
 from ..private.persons import Unit
-from ..private.select import SELECTORS, check_selector
+from ..private.scales import ScalePlan, Stages, open_columns, plan_scales
+from ..private.select import SELECTORS, check_selector, is_adaptive, is_selector
+from ..table.columns import Categorical
 from ..table.pieces import piece_rows
+from ..table.schema import Schema
 from .advice import Expected, advise, expected
 
 # %% ../../nbs/app/plan.ipynb #c013
@@ -134,6 +142,99 @@ def _planned_lines(
         expected(columns, cells, sigma, n)
         for (columns, cells, _), sigma in zip(rows, sigmas)
     )
+
+
+# %% ../../nbs/app/plan.ipynb #p2sb
+def plan_stages(
+    schema: Schema,  # the public facts, with open columns
+    select: Any,  # the name of a selector, a selector, or a workload
+    unit: Unit,  # whose data the promise is about
+    usual: bool = False,  # the workload is the usual one: singles and pairs
+    keep: Sequence[str] = (),  # columns whose codes stay as the schema has them
+) -> tuple[Stages, Any]:  # and what is measured after the first stage; None: nothing
+    "Split a workload into what the first stage measures, and the rest."
+    if is_selector(select):
+        return Stages(schema, (), len(schema.names), unit, keep), select
+    names = {column.name for column in open_columns(schema, keep)}
+    shares = normalize_workload(select, schema)
+    first = [c for c in shares if len(c) == 1 and (usual or c[0] in names)]
+    singles = [name for (name,) in first if name not in names]
+    rest = {clique: share for clique, share in shares.items() if clique not in first}
+    return Stages(schema, singles, len(rest), unit, keep), rest or None
+
+
+def with_planned_bins(
+    schema: Schema,  # the public facts
+    bins: int = MOST_BINS,  # of each open column
+) -> Schema:
+    "The schema with so many bins, or levels, for each open column."
+    planned = {}
+    for column in open_columns(schema):
+        if column.axis.binned:
+            planned[column.name] = replace(column, bins=min(bins, column.n_bins))
+        else:
+            levels = column.levels[:bins]
+            planned[column.name] = Categorical(column.name, levels, column.missing)
+    return Schema([planned.get(c.name, c) for c in schema.columns])
+
+
+# %% ../../nbs/app/plan.ipynb #p2sc
+def _second_lines(
+    planned: Schema,
+    n: int | None,
+    budget: Budget,
+    unit: Unit,
+    scales: ScalePlan,
+    rest: Any,
+) -> list[Expected]:
+    "The marginals that are measured after the first stage, with their noise."
+    if isinstance(rest, str):
+        lines = _selector_lines(planned, n, rest, budget, unit)
+        more = math.sqrt(1 / (1 - scales.share))  # what is left is as much noisier
+        return [expected(x.columns, x.cells, more * x.sigma, n, x.times) for x in lines]
+    if rest is None or scales.pair_sigma is None:
+        return []
+    size = dict(zip(planned.names, map(int, planned.shape)))
+    mean = sum(rest.values()) / len(rest)
+    return [
+        expected(
+            clique,
+            math.prod(size[name] for name in clique),
+            scales.pair_sigma * math.sqrt(mean / share),
+            n,
+        )
+        for clique, share in rest.items()
+    ]
+
+
+def _two_stages(
+    schema: Schema, n: int | None, budget: Budget, o: "PlanOptions", unit: Unit
+) -> tuple[ScalePlan | None, Schema, tuple]:
+    "The first stage, the schema with planned bins, and every marginal."
+    if o.preset == "paper" or not open_columns(schema):
+        planned = _planned_lines(schema, n, budget, o.preset, o.select, unit)
+        return None, schema, planned
+    select, usual = o.select, o.usual or o.select is None
+    if isinstance(select, str):
+        check_selector(select)
+    if select is None:
+        select = {c: share for c, _, share in planned_marginals(schema, o.preset)}
+    stages, rest = plan_stages(schema, select, unit, usual)
+    facts: dict = dict(adaptive=is_adaptive(select), person=unit.person)
+    account = Ledger(budget, unit.neighbors, **facts)
+    scales = plan_scales(stages, n if unit == Unit() else None, budget, account)
+    bins = scales.bins or MOST_BINS
+    if scales.bins is None and n is not None and scales.pair_sigma is not None:
+        bins = number_of_bins(n, scales.pair_sigma)  # n is a guess
+    cut = with_planned_bins(schema, bins)
+    singles = {*scales.names, *stages.singles}
+    lines = [
+        expected((name,), size, scales.sigma, n)
+        for name, size in zip(cut.names, cut.shape)
+        if name in singles
+    ]
+    lines += _second_lines(cut, n, budget, unit, scales, rest)
+    return replace(scales, bins=None if n is None else bins), cut, tuple(lines)
 
 
 # %% ../../nbs/app/plan.ipynb #c026
@@ -302,6 +403,7 @@ class Plan:
     advice: tuple
     problem: str | None  # why it cannot be carried out; the same
     forecasts: tuple = ()  # a `ColumnForecast` for each column; empty without n
+    scales: ScalePlan | None = None  # the first stage; None: no column has open bins
 
     @property
     def cells(self) -> int:
@@ -414,6 +516,26 @@ def _plan_heading(plan: Plan) -> tuple[str, str]:  # of what, and at what cost
     return head, cost + " (beyond the libraries, after loading)"
 
 
+def _stage_words(plan: Plan) -> str:
+    "What the first stage does, in a sentence; empty if there is none."
+    scales = plan.scales
+    if scales is None:
+        return ""
+    known = plan.n is not None or plan.neighbors == "add-remove"
+    share = f"{scales.share:.0%} of the budget"
+    if not known:
+        share = f"10 to 30% of the budget, by the number of rows (here {share})"
+    names = ", ".join(scales.names[:4])
+    more = len(scales.names) - 4
+    names += f" and {more} more" * (more > 0)
+    bins = "bins" if scales.bins is None else f"about {scales.bins} bins a column"
+    noise = f" (noise of {scales.sigma:.3g} rows a count)"
+    return (
+        f"First stage: {share} measures single columns, {names} on a fine "
+        f"grid{noise}; {bins}, and the values inside them, follow from that."
+    )
+
+
 def _forecast_meaning(plan: Plan) -> str:
     "How to read the expected errors, and those of correlations."
     words = forecast_words(plan.forecasts)
@@ -462,6 +584,8 @@ def plan_text(
         lines += _forecast_lines(plan.forecasts)
         lines.append(fill(_forecast_meaning(plan), "  "))
     lines.append(fill(cost, "  "))
+    if plan.scales:
+        lines.append(fill(_stage_words(plan), "  "))
     lines += [fill(sentence, "  - ") for sentence in plan.advice]
     if plan.problem:
         lines.append(fill(plan.problem, "  ! "))
@@ -477,7 +601,7 @@ def plan_html(plan: Plan) -> str:
     rows = plan_rows(plan.marginals)
     head = f"<tr>{cells('th', PLAN_HEAD[: len(rows[0])])}</tr>"
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    notes = cells("li", [*plan.advice, *filter(None, [plan.problem])])
+    notes = cells("li", filter(None, [_stage_words(plan), *plan.advice, plan.problem]))
     words = "; ".join(_plan_heading(plan))
     words = html.escape(words.replace("epsilon", "ε").replace("delta", "δ"))
     table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
@@ -508,6 +632,7 @@ class PlanOptions:
     public: Any = None
     person: str | None = None  # column that names a person; None: a row is a person
     max_rows: int | None = None  # rows of a person that are counted; None: weight one
+    usual: bool = False  # select is the usual workload, without what is public
 
 
 def _price_of_rows(lines: tuple, unit: Unit) -> tuple[str, ...]:
@@ -526,6 +651,18 @@ def _price_of_rows(lines: tuple, unit: Unit) -> tuple[str, ...]:
     return (Advice(python, python.replace("max_rows=", "--max-rows ")),)
 
 
+def _forecasts(
+    schema: Any, planned: Any, lines: tuple, n: int | None, public: Any
+) -> tuple:
+    "Expected errors; in units only where the bins are known."
+    found = []
+    for line in forecast_columns(planned, lines, n):
+        if getattr(schema[line.name], "learnable", False):
+            line = replace(line, mean=None, width=None)
+        found.append(line)
+    return with_bin_errors(tuple(found), schema, public)
+
+
 def _check_rows(n: Any) -> int | None:
     "The number of rows; raise unless it is at least 2, or None."
     if n is None:
@@ -542,7 +679,7 @@ def plan(
     delta: float,  # its additive part
     options: PlanOptions | None = None,  # how the release is made
     # fields of `PlanOptions`: preset, select, n_particles, epochs, neighbors, memory,
-    # public, person, max_rows
+    # public, person, max_rows, usual
     **fields: Any,
 ) -> Plan:
     "Work out a release from public facts; nothing private is read, nothing is spent."
@@ -550,20 +687,20 @@ def plan(
     budget = Budget(epsilon=epsilon, delta=delta)
     epsilon, delta = float(epsilon), float(delta)
     n = _check_rows(n)
-    sizes = [int(k) for k in schema.shape]
     unit = Unit(o.neighbors, o.person, o.max_rows)
-    lines = _planned_lines(schema, n, budget, o.preset, o.select, unit)
+    scales, planned, lines = _two_stages(schema, n, budget, o, unit)
     needs: dict[str, Any] = dict(n_particles=o.n_particles, n=n)
-    needed = memory_needed(schema, preset=o.preset, select=o.select, **needs)
+    needed = memory_needed(planned, preset=o.preset, select=o.select, **needs)
+    sizes = [int(k) for k in planned.shape]
     seconds = _predict_seconds(
         sizes, lines, n or 0, o.n_particles, o.preset, o.select, o.epochs
     )
     if n is None:
         del seconds["count"]
     limit = memory_limit() if o.memory is None else o.memory
-    refusal = _refusal(schema, o.preset, o.select, limit, **needs)
+    refusal = _refusal(planned, o.preset, o.select, limit, **needs)
     hidden = bin_advice(schema, o.public)
-    advice = (*advise(schema, lines, n, epsilon, delta), *hidden) if n else ()
+    advice = (*advise(planned, lines, n, epsilon, delta), *hidden) if n else ()
     return Plan(
         n,
         len(sizes),
@@ -576,5 +713,6 @@ def plan(
         seconds,
         (*_price_of_rows(lines, unit), *advice),
         Advice(str(refusal), refusal.render(shell=True)) if refusal else None,
-        forecast_columns(schema, lines, n, o.public),
+        _forecasts(schema, planned, lines, n, o.public),
+        scales,
     )

@@ -68,8 +68,7 @@ from ..evaluation.metrics import as_codes, evaluate
 from ..evaluation.units import precise_columns, show_units, value_words
 from ..evaluation.verdict import axis_scale, grade_columns, verdict
 from ..private.measure import UNNOISED
-from ..table.columns import level_words
-from ..table.schema import column_to_dict, decimals_words
+from ..table.schema import decimals_words
 from ..table.sources import count_rows
 from .forecast import FORECAST_HEAD, forecast_columns, forecast_rows
 from .plan import PLAN_HEAD, plan_rows
@@ -342,7 +341,8 @@ def _columns_section(model: Any, real: np.ndarray | None = None, most: int = 60)
         synth = _cell_shares(model.codes_, [j], schema.shape)
         own = None if real is None else _cell_shares(real, [j], schema.shape)
         labels = list(column.labels)
-        ends = (column.low, column.high) if axis.binned else None
+        known = hasattr(column, "low") and axis.binned
+        ends = (column.low, column.high) if known else None
         drawing = bars(axis.name, labels, synth, own, ends)
         figures.append(
             f"<figure><figcaption>{text(axis.name)}</figcaption>{drawing}</figure>"
@@ -355,7 +355,7 @@ def _columns_section(model: Any, real: np.ndarray | None = None, most: int = 60)
         "belongs to the highest bar; missing values stand apart."
     )
     binned = [c for axis, c in zip(axes, schema.columns) if axis.binned]
-    if not all(isinstance(c.bins, (int, np.integer)) for c in binned):
+    if not all(isinstance(getattr(c, "bins", None), (int, np.integer)) for c in binned):
         words += " Bars are equally wide, also where the bins are not."
     if len(schema.names) > most:
         words += f" The first {most} of {len(schema.names)} columns are shown."
@@ -594,8 +594,9 @@ def _units_section(
 _FORECAST_WORDS = (
     "From the noise and the bins alone, without the real table: by how much the copy "
     "is expected to be off before anything else is known. The fit joins all marginals "
-    "and is usually closer. Values inside a bin are spread evenly, so a column whose "
-    "values crowd in one bin is worse than this table says."
+    "and is usually closer. Inside a declared bin values are spread evenly, so a column "
+    "whose values crowd in one bin is worse than this table says; inside a learned bin "
+    "they follow from a fine histogram."
 )
 
 
@@ -627,11 +628,9 @@ _SOURCES = {
 
 def _column_facts(column: Any, axis: Any) -> str:
     "What the schema knows of a column."
-    if axis.binned:
-        bounds = f"{column.low} to {column.high}"
-        return ", ".join(filter(None, (bounds, decimals_words(column))))
-    more = f" and {len(column.levels) - 12} more" if len(column.levels) > 12 else ""
-    return ", ".join(map(level_words, column.levels[:12])) + more
+    learned = "bins learned with budget" if getattr(column, "fine", None) else ""
+    facts = column.describe(12), decimals_words(column), learned
+    return ", ".join(filter(None, facts))
 
 
 def _facts_section(model: Any) -> str:
@@ -642,7 +641,7 @@ def _facts_section(model: Any) -> str:
     rows = [
         (
             column.name,
-            column_to_dict(column)["kind"],
+            column.kind,
             f"{column.size:,}",
             _column_facts(column, axis),
             "yes" if column.missing else "no",

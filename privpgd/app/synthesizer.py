@@ -28,8 +28,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from privpgd.app.pipeline import (
+    CallAccount,
     Job,
     _forget_fit,
+    check_filter,
     check_schema,
     default_workload,
     open_account,
@@ -43,15 +45,17 @@ from ..constrain.requirements import Requirements
 from ..core.checks import Advice, InputError, one_of, whole_number
 from ..methods.privpgd import PRESETS, PrivPGDGenerator
 from ..private.account import Budget
+from ..private.learn import open_schema
 from ..private.ledger import Ledger
 from ..private.persons import Unit
-from ..private.select import check_selector, is_selector
+from ..private.select import check_selector, is_adaptive, is_selector
+from ..private.spending import open_ledger
 from ..table.schema import Schema
 from ..table.sources import count_rows, kind_of, preview, rows_known
 from ..table.writing import to_kind, write_rows
 from ..transport.embedding import Embedding
 from .forecast import crowded_bins
-from .plan import check_memory, plan
+from .plan import check_memory, plan, with_planned_bins
 from .storage import load_model, mark_seeded, save_model
 
 
@@ -59,11 +63,13 @@ from .storage import load_model, mark_seeded, save_model
 def check_arguments(model: Any, schema: Any) -> Budget:
     "The budget of a model; raise one sentence for the first wrong argument."
     budget = Budget(epsilon=model.epsilon, delta=model.delta)
-    check_schema(schema)
+    if schema is not None:
+        check_schema(schema)
     one_of("preset", model.preset, PRESETS)
     one_of("neighbors", model.neighbors, ("replace", "add-remove"))
     unit = Unit(model.neighbors, model.person, model.max_rows)
-    if unit.person is not None and unit.person in schema.names:
+    names = [] if schema is None else schema.names
+    if unit.person is not None and unit.person in names:
         raise InputError(
             "is a column of the schema, and would be released",
             "take it out of the schema",
@@ -97,7 +103,7 @@ def model_requirements(model: Any, schema: Schema) -> Requirements:
         schema,
         model.penalties,
         model.constraints,
-        Embedding(schema, line=model.preset == "paper"),
+        Embedding(schema, line=model.preset == "paper", units=False),
         lambda frame, names: schema.select(names).encode(frame),
     )
     shows_n = requirements.fixed and not requirements.external.columns
@@ -249,7 +255,8 @@ class PrivPGD(_PlanWriteReport, BaseEstimator):
     def fit(
         self,
         frame: Any,  # the private table: a frame, files, a query, a cluster's table
-        schema: Schema,  # the public facts
+        # the public facts; None: kinds from the storage types, the rest learned
+        schema: Schema | None = None,
         ledger: Ledger | None = None,  # account to charge; None opens one
     ) -> "PrivPGD":
         "Measure the table once, then make particles that have its noisy marginals."
@@ -309,6 +316,7 @@ def _show_plan(model: Any, frame: Any, schema: Schema, workload: Any) -> None:
         neighbors=model.neighbors,
         person=model.person,
         max_rows=model.max_rows,
+        usual=model.select is None,
     )
     print(replace(made, advice=(), forecasts=()), file=sys.stderr)
 
@@ -357,6 +365,18 @@ def _requirement_names(model: Any) -> list[str]:
     return names
 
 
+def _columns_with_codes(model: Any, schema: Schema, requirements: Requirements) -> list:
+    "Columns whose codes a requirement names, so that they stay as the schema has them."
+    public = {name for clique in requirements.public_marginals for name in clique}
+    named = {
+        name
+        for item in (*model.constraints, *requirements.penalties)
+        for name in getattr(item, "columns", ()) or ()
+    }
+    lists = {axis.name for axis in schema.axes if not axis.binned}
+    return sorted(public | set(requirements.fixed) | (named & lists))
+
+
 def _public_facts(requirements: Requirements) -> list[str]:
     "What is public about the private table itself, in words."
     cliques, columns = requirements.external
@@ -365,7 +385,7 @@ def _public_facts(requirements: Requirements) -> list[str]:
     return [*facts, *(f"the marginal of {', '.join(c)}" for c in marginals)]
 
 
-def _job_of(model: Any, budget: Budget, schema: Schema, stored: Schema) -> Job:
+def _job_of(model: Any, budget: Budget | None, schema: Schema, stored: Schema) -> Job:
     "What a model asks for; everything that can be checked without rows is checked."
     requirements = model_requirements(model, stored)
     chosen = model.select
@@ -391,6 +411,10 @@ def _job_of(model: Any, budget: Budget, schema: Schema, stored: Schema) -> Job:
         model.seed,
         public=own,
         verbose=model.verbose,
+        learns=model.preset != "paper",
+        usual=model.select is None,
+        keep=_columns_with_codes(model, schema, requirements),
+        adapt=lambda learned: _job_of(model, budget, learned, learned),
         person=model.person,
         max_rows=model.max_rows,
         paid=_paid_numbers(model),
@@ -403,22 +427,40 @@ def _paid_numbers(model: Any) -> tuple:
     return tuple(v for values in fields for v in values if hasattr(v, "spent"))
 
 
+def _learn_open_schema(
+    model: "PrivPGD", frame: Any, budget: Budget, ledger: Ledger | None
+) -> tuple[Schema, Ledger]:
+    "A schema from storage types, and the account that its levels are charged to."
+    unit = Unit(model.neighbors, model.person, model.max_rows)
+    adaptive = is_adaptive(2 if model.select is None else model.select)
+    account = open_ledger(budget, ledger, unit, model.seed, adaptive)
+    if adaptive:
+        check_filter(account)
+    if ledger is not None:
+        account = CallAccount(budget, account)  # the ledger may have more left
+    return open_schema(frame, budget, account, model.seed, unit), account
+
+
 def fit_model(
     model: "PrivPGD",  # its arguments say how
     frame: Any,  # the private table
-    schema: Schema,  # the public facts
+    schema: Schema | None,  # the public facts; None: from storage types, and learned
     ledger: Ledger | None = None,  # account to charge; None opens one
     planned: bool = False,  # True: the caller has shown a plan already
 ) -> "PrivPGD":
     "Check everything, show the plan, spend the budget once, then post-process."
-    budget = check_arguments(model, schema)
+    budget: Budget | None = check_arguments(model, schema)
+    if schema is None:
+        schema, ledger = _learn_open_schema(model, frame, cast(Budget, budget), ledger)
+        budget = None  # all that is left
     _warn_lost_requirements(model)
     head = preview(frame, schema, model.person)
     stored = schema.with_dtypes(head, public=True)
     job = _job_of(model, budget, schema, stored)
     own = not isinstance(job.select, str) and is_selector(job.select)
     sizes = dict(select=2 if own else job.select, n_particles=model.n_particles)
-    check_memory(schema, preset=model.preset, **sizes)  # before a row is read
+    shaped = with_planned_bins(schema) if job.learns else schema
+    check_memory(shaped, preset=model.preset, **sizes)  # before a row is read
     if model.verbose and not planned and not own:
         _show_plan(model, frame, schema, job.select)
     _forget_fit(model)
@@ -431,8 +473,8 @@ def fit_model(
     finally:
         # what is spent stays on the books, also when the fit is interrupted
         if account.entries:
-            model.privacy_ = account
-    made = made_by.generated_
+            model.privacy_ = getattr(account, "charged", account)
+    made = cast(PrivPGDGenerator, outcome.generator).generated_
     model.schema_ = outcome.schema
     model.measurements_ = outcome.selection.measurements
     model.rounds_ = outcome.selection.rounds

@@ -69,10 +69,10 @@ class ColumnMap:
     def __init__(
         self,
         schema: Any,  # a Schema, or anything with `names` and `shape`
-        # positions of the levels in the unit cube; `Embedding(schema)` if None
+        # positions of the levels in the unit cube; None: bins evenly on the line
         embedding: Embedding | None = None,
     ):
-        self.embedding = embedding or Embedding(schema)
+        self.embedding = embedding or Embedding(schema, units=False)
         self.names, self.shape = self.embedding.names, self.embedding.shape
         axes = axes_of(schema)
         self.axes = _ByColumn({a.name: a for a in axes})
@@ -97,9 +97,12 @@ class ColumnMap:
         return self.embedding.index((name,))[0]
 
     def values(self, name: str) -> np.ndarray:  # (k,) numbers, NaN where missing
-        "The value of each code: the middle of a bin, a numeric level, or the code."
+        """The value of each code: the centre of mass of a bin, or its middle, a numeric
+        level, or the code."""
         knots, offset = self.knots[name]
         values = knots if offset else (knots[1:] + knots[:-1]) / 2
+        if self.axes[name].centres is not None:
+            values = np.asarray(self.axes[name].centres, float)
         return np.append(values, np.nan) if self.missing[name] else values
 
     def at_codes(

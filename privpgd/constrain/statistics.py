@@ -96,7 +96,7 @@ class Statistic:
         line: bool = False,  # every column on the line, as in the preset "paper"
     ) -> ColumnMap:
         "The map of the columns with which the statistic reads rows."
-        return ColumnMap(schema, Embedding(schema, line=line))
+        return ColumnMap(schema, Embedding(schema, line=line, units=False))
 
     def row_features(
         self,

@@ -27,6 +27,9 @@ class Axis:
     first: np.ndarray | None = None  # (b,) smallest value of each bin
     last: np.ndarray | None = None  # (b,) largest value of each bin
     edges: np.ndarray | None = None  # (b + 1,) borders of the bins; dates in days
+    # (b,) where the values of each bin lie in the mean, in the unit of the edges; None:
+    # in the middle
+    centres: np.ndarray | None = None
     whole: bool = False  # only whole values
     tick: int = 1  # microseconds from one date to the next, for `first` and `last`
     missing: bool = False  # the last code stands for missing values

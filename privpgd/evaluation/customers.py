@@ -19,14 +19,14 @@ from ..table.schema import Schema
 _JOBS = ["clerk", "nurse", "driver", "lawyer", "poet"]
 CUSTOMERS = Schema(
     [
-        Numeric("age", 18, 95, integer=True),
-        Numeric("income", 0, 1_000_000),
-        Numeric("contact", -1, 1500, integer=True),
-        Datetime("joined", "2015-01-01", "2025-01-01"),
+        Numeric("age", 18, 95, bins=32, integer=True),
+        Numeric("income", 0, 1_000_000, bins=32),
+        Numeric("contact", -1, 1500, bins=32, integer=True),
+        Datetime("joined", "2015-01-01", "2025-01-01", bins=32),
         Numeric("rating", 1, 5, bins=5, integer=True, missing=True),
         Categorical("job", _JOBS),
     ]
-)  # the public facts, with the usual 32 bins of equal width
+)  # the public facts, with 32 bins of equal width
 
 
 def make_customers(

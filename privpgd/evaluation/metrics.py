@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -39,7 +39,9 @@ from privpgd.evaluation.queries import (
 from ..core.checks import InputError, make_options, one_of
 from ..core.memory import memory_limit
 from ..core.protocols import Metric
+from ..private.binning import MOST_BINS, make_fine
 from ..private.counting import Tally, counting_bytes, memory_problem
+from ..private.fine import count_cells
 from ..table.columns import ClipWarning
 from ..table.schema import Schema
 from ..table.sources import fold, sample_codes
@@ -55,6 +57,7 @@ __all__ = [
     "downstream_error",
     "closest_record_share",
     "EvaluateOptions",
+    "with_exact_bins",
     "evaluate",
 ]
 
@@ -399,6 +402,29 @@ def _warn_of_samples(sampled: dict[str, tuple[int, int]]) -> None:
     )
 
 
+# %% ../../nbs/evaluation/metrics.ipynb #m2sc002
+def with_exact_bins(
+    schema: Schema,  # public facts about the columns
+    real: Any,  # the real table, of any sort
+    *others: Any,  # further tables; if one of them holds codes, nothing is changed
+) -> Schema:  # not private
+    "The schema with bins for its open columns, cut from the real values."
+    columns: list[Any] = [c for c in schema.columns if getattr(c, "learnable", False)]
+    codes = any(isinstance(table, np.ndarray) for table in (real, *others))
+    if codes or not columns:
+        return schema
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClipWarning)  # encoding warns of them
+        counts, _ = count_cells(real, columns, schema)
+    cut = {}
+    for column in columns:
+        mass = counts[column.name][: len(column.grid)].astype(float)
+        if mass.any():
+            fine = make_fine(column.grid, mass, MOST_BINS)
+            cut[column.name] = replace(column, fine=fine)
+    return Schema([cut.get(c.name, c) for c in schema.columns])
+
+
 # %% ../../nbs/evaluation/metrics.ipynb #c065
 def evaluate(
     # the real table, of any sort and size (frame, files, query, cluster), or codes
@@ -418,6 +444,7 @@ def evaluate(
     "The paper's errors of a synthetic table, one row each."
     chosen = make_options(EvaluateOptions, options, fields)
     _check_request(schema, test, target)
+    schema = with_exact_bins(schema, real, synth, test)
     raw = [compare_columns(real, synth, schema, seed=seed)] if chosen.raw else []
     if chosen.raw and target is not None:
         task = _check_task(schema, target, chosen.task)

@@ -133,7 +133,7 @@ class _Run:
 
 def _prepare_run(schema: Any, preset: str, options: GenerateOptions) -> _Run:
     "The record of one run."
-    embedding = Embedding(schema, line=preset == "paper")
+    embedding = Embedding(schema, line=preset == "paper", units=False)
     requirements = options.requirements
     if requirements is None:
         requirements = Requirements(

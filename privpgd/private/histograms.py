@@ -8,8 +8,6 @@ __all__ = [
     "noise_threshold",
     "count_grid_cells",
     "bounds_from_grid",
-    "fine_edges",
-    "trim_bounds",
     "level_threshold",
     "frequent_levels",
 ]
@@ -74,46 +72,6 @@ def bounds_from_grid(
     low = 0.0 if first == zero else ends[first]
     high = 0.0 if last == zero else ends[last + 1]
     return float(low), float(high if high > low else low + 1), found
-
-
-# %% ../../nbs/private/histograms.ipynb #c023
-def fine_edges(
-    low: float,  # first bounds
-    high: float,
-    whole: bool,  # only whole numbers occur
-    cells: int = 32,
-) -> np.ndarray:  # (cells + 1,)
-    "Edges of equal cells; for whole numbers each is at least one integer wide."
-    if not whole:
-        return np.linspace(low, high, cells + 1)
-    low, high = math.ceil(low), max(math.ceil(high), math.ceil(low) + 1)
-    return np.linspace(low, high, min(cells, high - low) + 1)
-
-
-def _droppable_cells(
-    noisy: np.ndarray, allowed: float, threshold: int, margin: int
-) -> int:
-    "How many cells at the beginning hold so few rows that they can be dropped."
-    passed = int(np.argmax(noisy >= threshold))  # 0 when no cell passes
-    stop = max(passed - margin, 0)
-    fine = np.flatnonzero(np.cumsum(noisy[:stop]) <= allowed)
-    return int(fine[-1]) + 1 if len(fine) else 0
-
-
-def trim_bounds(
-    noisy: np.ndarray,  # (m,) noisy counts of equal cells
-    edges: np.ndarray,  # (m + 1,) of the cells
-    sigma: float,  # noise of a count
-    tail: float,  # share of the rows that may be dropped at each end
-    beta: float,  # probability that an empty cell passes the threshold
-) -> tuple[float, float]:
-    "Bounds without outer cells that hold about a share `tail` of the rows or less."
-    threshold = noise_threshold(sigma, beta / len(noisy))
-    allowed = tail * noisy.sum()
-    margin = int(len(noisy) >= 32)
-    left = _droppable_cells(noisy, allowed, threshold, margin)
-    right = _droppable_cells(noisy[::-1], allowed, threshold, margin)
-    return float(edges[left]), float(edges[len(noisy) - right])
 
 
 # %% ../../nbs/private/histograms.ipynb #c026

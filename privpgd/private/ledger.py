@@ -586,7 +586,8 @@ def _promised_to_ten(ledger: Ledger) -> float:
         return ledger.group_epsilon(10)
     own = math.fsum(group_entry(e, 10).delta for e in ledger.entries)
     left = ledger.delta - own
-    return zcdp_epsilon(100 * ledger.budget.zcdp, left) if left > 0 else math.inf
+    rho = ledger.budget.zcdp + math.fsum(e.rho for e in ledger.carried)
+    return zcdp_epsilon(100 * rho, left) if left > 0 else math.inf
 
 
 def delta_share_words(own: float, delta: float) -> str:

@@ -132,6 +132,7 @@ class FileLedger(Ledger):
         entries: Iterable[Entry],  # what was spent
     ):
         self.path, self.name = path, header["name"]
+        self._schema = header.get("schema")
         super().__init__(
             Budget(**header["budget"]),
             header["neighbors"],
@@ -168,6 +169,18 @@ class FileLedger(Ledger):
 
     def __reduce__(self) -> tuple:
         return open_ledger_file, (str(self.path),)
+
+    def check_schema(
+        self,
+        schema: Any,  # of the table that is about to be read
+    ) -> None:
+        "Raise if the account was made for a table with other columns."
+        mark = self._schema
+        if mark is not None and mark != schema_fingerprint(schema):
+            raise InputError(
+                f"The ledger {self.path} was made for a table with other columns",
+                "open a ledger of its own for this table",
+            )
 
 
 def open_ledger_file(

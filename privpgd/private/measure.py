@@ -41,6 +41,7 @@ from privpgd.private.persons import (
 )
 from privpgd.private.spending import (
     call_sigmas,
+    check_account,
     check_noise,
     check_units,
     noise_generator,
@@ -78,12 +79,16 @@ def uncovered_columns(
     paid = {
         name
         for entry in ledger.entries
-        if entry.what in LEARNING_ENTRIES
+        if entry.what.split(" (")[0] in LEARNING_ENTRIES
         for name in entry.columns
     }
     source = {c.name: getattr(c, "source", "declared") for c in schema.columns}
     read = [name for name, s in source.items() if s == "data"]
-    learned = [name for name, s in source.items() if s == "private"]
+    learned = [
+        c.name
+        for c in schema.columns
+        if c.source == "private" or getattr(c, "fine", None) is not None
+    ]
     elsewhere = [name for name in learned if name not in paid]
     if read:
         _warn_privacy(
@@ -172,6 +177,7 @@ def measure(
     "Count, charge the ledger, add noise: all that leaves the private side."
     unit = make_options(Unit, None, {"neighbors": neighbors, **persons})
     shares = normalize_workload(workload, schema)
+    check_account(ledger, schema)
     account = open_ledger(budget, ledger, unit, seed, carried=spent_by(schema))
     generator = noise_generator(seed, account, "measure")
     sigmas = call_sigmas(budget, account, list(shares.values()), unit=unit)

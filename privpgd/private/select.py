@@ -101,6 +101,20 @@ class MST:
     shares: tuple = (1 / 3, 1 / 3, 1 / 3)
     generator: Any = None  # makes probabilities from noisy columns
     adaptive: ClassVar[bool] = False  # whether widths depend on answers
+    guided: ClassVar[bool] = False  # whether it asks for data between rounds
+
+    @staticmethod
+    def largest_cliques(
+        schema: Any,  # anything with names and shape
+    ) -> list[tuple]:
+        "The spanning tree with the most cells: all joined to the largest column."
+        names = schema.names
+        hub = names[int(np.argmax(schema.shape))]
+        return [
+            tuple(n for n in names if n in (name, hub))
+            for name in names
+            if name != hub or len(names) == 1
+        ]
 
     def __post_init__(self):
         shares = self.shares

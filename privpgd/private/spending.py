@@ -13,6 +13,7 @@ __all__ = [
     "spent_by",
     "widest_noise",
     "check_noise",
+    "check_account",
 ]
 
 # %% ../../nbs/private/spending.ipynb #cf238df
@@ -178,3 +179,13 @@ def check_noise(
                 "a cell",
                 "give it more budget, or leave it out",
             )
+
+
+def check_account(
+    ledger: Any,  # an account, or None
+    schema: Any,  # of the table that is about to be read
+) -> None:
+    "Raise if an account in a file was opened for a table with other columns."
+    check = getattr(ledger, "check_schema", None)
+    if check is not None:
+        check(schema)

@@ -16,6 +16,7 @@ __all__ = [
     "output_dtype",
     "check_dtype",
     "level_words",
+    "check_fine",
     "LevelledColumn",
     "Ordinal",
     "Boolean",
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 # %% ../../nbs/table/columns.ipynb #c002
+import contextlib
 import re
 import warnings
 from collections.abc import Iterable, Sequence
@@ -37,6 +39,7 @@ import pandas as pd
 
 from ..core.checks import Advice, InputError, one_of
 from ..core.records import Axis
+from .grids import Fine, Grid, level_grid
 
 
 # %% ../../nbs/table/columns.ipynb #c006
@@ -180,8 +183,18 @@ class Column:
         return codes
 
     def _encode_any(self, values: pd.Series) -> np.ndarray:
-        "Codes of values of any sort, none of which is missing; -1: not of this column."
-        raise NotImplementedError
+        """Codes of values of any sort, none of which is missing; -1: not of this column.
+
+        A kind that says nothing is asked value by value where it fails."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with contextlib.suppress(Exception):
+                return self._encode_known(values)
+            codes = np.full(len(values), -1, np.int32)
+            for i in range(len(values)):
+                with contextlib.suppress(Exception):
+                    codes[i] = self._encode_known(values.iloc[i : i + 1])[0]
+        return codes
 
     @property
     def stray_code(self) -> int:
@@ -400,6 +413,28 @@ def level_words(level: Any) -> str:
     return repr(level) if invisible else str(level)
 
 
+def check_fine(
+    column: Any,  # with a name and a fine histogram, or None
+    low: int,  # smallest number
+    high: int,  # largest number
+) -> None:
+    "Check and normalise the fine histogram of a column, if there is one."
+    if column.fine is None:
+        return
+    try:
+        facts = column.fine
+        fine = facts if isinstance(facts, Fine) else Fine(**facts)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SchemaError(f"Column {column.name!r}: {error}".rstrip(".")) from None
+    if fine.bins[0] != low or max(fine.bins[-1], fine.last[-1]) > high:
+        raise SchemaError(
+            f"Column {column.name!r} has a fine histogram that does not fit its bounds "
+            "or levels",
+            "learn it again",
+        )
+    set_fields(column, fine=fine)
+
+
 def _find_level(place: dict, value: Any) -> int:
     "The place of a level by its value, or by how it is written; -1: there is none."
     text = isinstance(next(iter(place)), str)
@@ -423,10 +458,16 @@ class LevelledColumn(Column):
     levels: Sequence
     other: Any
     embed: Any = None  # how the levels lie in space, where the column says so
+    fine: Fine | None = None  # mass of each level, and which have a code together
 
     @property
     def n_levels(self) -> int:
-        return len(self.levels)
+        return len(self.levels) if self.fine is None else len(self.fine.bins)
+
+    @property
+    def grid(self) -> Grid:
+        "The cells of the fine histogram: the levels."
+        return level_grid(len(self.levels))
 
     @property
     def natural_dtype(self) -> str:
@@ -444,9 +485,18 @@ class LevelledColumn(Column):
     @property
     def _axis_facts(self) -> dict[str, Any]:
         levels = tuple(self.levels)
-        return dict(levels=levels, other=self.other is not None, embed=self.embed)
+        embed = self.embed
+        if self.fine is not None:
+            levels = tuple(self._label(code) for code in range(self.n_levels))
+            embed = embed if isinstance(embed, str) else None
+        return dict(levels=levels, other=self.other is not None, embed=embed)
 
     def _encode_known(self, values: pd.Series) -> np.ndarray:
+        places = self._encode_levels(values)
+        return places if self.fine is None else self.fine.encode(places)
+
+    def _encode_levels(self, values: pd.Series) -> np.ndarray:
+        "The place of each value in the list of levels; none of them is missing."
         index, distinct = _distinct_values(self, values)
         levels = self.levels
         if values.dtype in ("float32", "Float32"):
@@ -470,11 +520,21 @@ class LevelledColumn(Column):
 
     @property
     def stray_code(self) -> int:
-        if self.other is not None:
-            return self.levels.index(self.other)
-        return super().stray_code
+        if self.other is None:
+            return super().stray_code
+        place = self.levels.index(self.other)
+        return (
+            place if self.fine is None else int(self.fine.encode(np.array([place]))[0])
+        )
 
     def _encode_any(self, values: pd.Series) -> np.ndarray:
+        places = self.encode_cells(values)
+        if self.fine is None:
+            return places
+        return np.where(places < 0, np.int32(-1), self.fine.encode(places))
+
+    def encode_cells(self, values: pd.Series) -> np.ndarray:
+        "The place of each value of any sort in the list of levels; -1: not in it."
         levels = self.levels
         if values.dtype in ("float32", "Float32"):
             levels = [np.float32(level).item() for level in levels]
@@ -496,13 +556,19 @@ class LevelledColumn(Column):
     ) -> pd.Series:
         dtype = output_dtype(self)
         levels = list(self.levels)
+        if self.fine is not None:
+            codes = self.fine.place(codes, placement, rng)
         if dtype.startswith("category"):
             ordered = dtype.endswith("[ordered]")
             return pd.Series(pd.Categorical.from_codes(codes, levels, ordered=ordered))
         return pd.Series(levels, dtype=dtype).take(codes).reset_index(drop=True)
 
     def _label(self, code: int) -> str:
-        return str(self.levels[code])
+        if self.fine is None:
+            return str(self.levels[code])
+        first, last = self.fine.ends(len(self.levels))
+        one, other = str(self.levels[first[code]]), str(self.levels[last[code]])
+        return one if first[code] == last[code] else f"{one} … {other}"
 
 
 # %% ../../nbs/table/columns.ipynb #c022
@@ -555,10 +621,13 @@ class Categorical(LevelledColumn):
     source: str = "declared"  # "declared", "data" or "private"
     # "line", "simplex", or one row of coordinates for each code
     embed: str | Sequence = "line"
+    # learned: mass of each level, and which neighbours in the list have a code together
+    fine: Fine | None = None
 
     def __post_init__(self):
         check_common(self)
         _check_levels(self)
+        check_fine(self, 0, len(self.levels) - 1)
         _check_embed(self)
         check_dtype(self)
 

@@ -12,6 +12,7 @@ __all__ = [
 ]
 
 # %% ../../nbs/table/dates.ipynb #c002
+import dataclasses
 import re
 from dataclasses import dataclass
 from datetime import date
@@ -26,6 +27,7 @@ from privpgd.table.columns import (
     SchemaError,
     check_common,
     check_dtype,
+    check_fine,
     output_dtype,
     set_fields,
 )
@@ -38,6 +40,7 @@ from privpgd.table.numbers import (
 )
 
 from ..core.checks import Advice
+from .grids import Fine, Grid, calendar_grid
 
 # %% ../../nbs/table/dates.ipynb #c049
 _CONVERT = Advice(
@@ -214,16 +217,19 @@ def _parse_bound(
 # %% ../../nbs/table/dates.ipynb #c052
 @dataclass(frozen=True)
 class Datetime(BinnedColumn):
-    "An instant between public bounds, cut into equal-width bins."
+    "An instant between public bounds, cut into bins."
 
     name: str  # column name
     low: str  # public lower bound: ISO text, date or datetime
     high: str  # public upper bound
-    bins: int = 32  # number of equal-width bins
+    # number of equal-width bins; None: bins that follow from a noisy fine histogram when
+    # a model is fitted, and 32 equal ones until then
+    bins: int | None = None
     missing: bool = False  # allow missing values, as a code of their own
     # pandas dtype to come back in; "datetime64[D]": whole days; None: datetime64[us]
     dtype: str | None = None
     source: str = "declared"  # "declared", "data" or "private"
+    fine: Fine | None = None  # learned: the mass of the values, and the bins above it
 
     def __post_init__(self):
         check_common(self)
@@ -240,7 +246,10 @@ class Datetime(BinnedColumn):
                 f"Column {self.name!r} needs low < high, not low={self.low} and "
                 f"high={self.high}"
             )
-        for first, last in (self._ends, self._grid):
+        if self.fine is not None:
+            set_fields(self, bins=None)
+            check_fine(self, *self._tick_limits)
+        for first, last in (self._ends, self._ticks):
             if (first > last).any():
                 raise SchemaError(
                     f"Column {self.name!r} has bins without a value of dtype "
@@ -261,7 +270,29 @@ class Datetime(BinnedColumn):
 
     @cached_property
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
-        return whole_bins(*self._limits, self.bins)
+        if self.fine is not None:
+            first, last = self.fine.ends(self._tick_limits[1] + 1)
+            return first * self._tick, (last + 1) * self._tick - 1
+        return whole_bins(*self._limits, self.n_bins)
+
+    @property
+    def _tick_limits(self) -> tuple[int, int]:
+        "The public bounds, in ticks since 1970."
+        low, high = self._limits
+        return -(-low // self._tick), high // self._tick
+
+    @cached_property
+    def grid(self) -> Grid:  # type: ignore[override]
+        return calendar_grid(*self._tick_limits, self._tick)
+
+    def narrowed(self, fine: Fine) -> "Datetime":
+        low, high = fine.first[0], max(fine.last[-1], fine.first[0] + 1)
+        start, end = (_iso_text(from_microseconds(x * self._tick)) for x in (low, high))
+        own = dataclasses.replace(fine, bins=(low, *fine.bins[1:]))
+        return dataclasses.replace(self, low=start, high=end, fine=own)
+
+    def to_units(self, numbers: np.ndarray) -> np.ndarray:
+        return np.clip(numbers // self._tick, *self._tick_limits)
 
     @property
     def _tick(self) -> int:
@@ -270,18 +301,22 @@ class Datetime(BinnedColumn):
         return _TICKS[units[0] if units else "us"]
 
     @property
-    def _grid(self) -> tuple[np.ndarray, np.ndarray]:
+    def _ticks(self) -> tuple[np.ndarray, np.ndarray]:
         "First and last value of each bin, in ticks since 1970."
         first, last = self._ends
         return -(-first // self._tick), last // self._tick
 
     @property
     def _axis_facts(self) -> dict[str, Any]:
-        first, last = self._grid
+        first, last = self._ticks
         low, high = (x / 86_400e6 for x in self._limits)  # in days
         edges = np.linspace(low, high, self.n_levels + 1)
+        centres = None
+        if self.fine is not None:
+            edges = np.append(first * (self._tick / 86_400e6), high)
+            centres = self.fine.centres * (self._tick / 86_400e6)
         facts = dict(first=first, last=last, edges=edges, tick=self._tick)
-        return dict(kind="date", whole=self._tick > 1, **facts)
+        return dict(kind="date", whole=self._tick > 1, centres=centres, **facts)
 
     def to_numbers(self, values: pd.Series) -> np.ndarray:
         return to_microseconds(self.name, values)
@@ -294,7 +329,10 @@ class Datetime(BinnedColumn):
     def _decode_known(
         self, codes: np.ndarray, placement: str, rng: np.random.Generator
     ) -> pd.Series:
-        ticks = place_in_bins(*self._grid, codes, placement, rng)
+        if self.fine is not None:
+            ticks = self.fine.place(codes, placement, rng)
+        else:
+            ticks = place_in_bins(*self._ticks, codes, placement, rng)
         instants = pd.Series((ticks * self._tick).view("datetime64[us]"))
         return instants.astype(output_dtype(self).replace("[D]", "[s]"))
 

@@ -305,16 +305,17 @@ def _describe_numbers(
     "The reason for a numeric column."
     decimals = decimals_words(column)
     if column.integer and column.high - column.low < column.size - column.missing:
-        why = "few whole numbers: one level each"
+        why = "few whole numbers" + ": one level each" * (not column.learnable)
     else:
         kind = "whole numbers" if column.integer else "numbers"
         kind += f" with {decimals}" * bool(decimals and not column.integer)
         why = f"{kind}, bounds rounded outward from the smallest and the largest value"
     high = float(known.quantile(0.99))
-    if high - column.low < (column.high - column.low) / 2:
+    crowded = high - column.low < (column.high - column.low) / 2
+    if crowded and not column.learnable:
         why += (
             f"; 99 of 100 lie below {float(f'{high:.2g}'):,.10g}: a lower public "
-            "bound, or edges as bins, would keep more detail"
+            "bound, edges as bins, or no bins would keep more detail"
         )
     return why
 
@@ -360,7 +361,7 @@ def _guess_column(
 
 def draft_column(
     values: pd.Series,  # (n,) with the name of the column
-    bins: int = 32,  # of numbers and dates
+    bins: int | None = None,  # of numbers and dates; None leaves them open
     most: int = 50,  # levels at most
 ) -> Guess:
     "Guess the kind and the facts of one column, with the reason."
@@ -396,7 +397,7 @@ def draft_column(
 # %% ../../nbs/table/draft.ipynb #c35829f
 def draft_schema(
     frame: pd.DataFrame,
-    bins: int = 32,  # of numbers and dates
+    bins: int | None = None,  # of numbers and dates; None leaves them open
     most: int = 50,  # levels of a column of texts at most
     dropped: Sequence[str] = (),  # columns to leave out
 ) -> tuple[Schema | None, list[Guess]]:  # None: no column can be drafted

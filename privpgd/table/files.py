@@ -290,8 +290,11 @@ def _first_rows(path: TableFile, **options: Any) -> tuple[list[str], list[str]]:
 
 def _read_csv_head(path: TableFile) -> CsvHead:
     "The names of the columns of a CSV file, and how it is written."
-    with _open_text(path) as lines:
-        delimiter = find_delimiter(lines.readline(100_000))
+    with _open_text(path, "replace") as lines:
+        first = lines.readline(100_000)
+    if "\ufffd" in first:  # the names must be right, whatever the rows hold
+        raise _unreadable(path, UnicodeDecodeError("utf-8", b"", 0, 1, "names"))
+    delimiter = find_delimiter(first)
     names, values = _first_rows(path, delimiter=delimiter)
     spaced = any(x.startswith(" ") and x.strip() for x in names + values)
     if spaced:

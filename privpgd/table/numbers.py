@@ -5,6 +5,7 @@
 # %% auto #0
 __all__ = [
     "clip_counts",
+    "EQUAL_BINS",
     "KIND_WORDS",
     "whole_bins",
     "real_bins",
@@ -22,6 +23,8 @@ __all__ = [
 ]
 
 # %% ../../nbs/table/numbers.ipynb #c002
+import dataclasses
+import math
 import re
 import warnings
 from collections.abc import Sequence
@@ -40,11 +43,13 @@ from privpgd.table.columns import (
     SchemaError,
     check_common,
     check_dtype,
+    check_fine,
     output_dtype,
     set_fields,
 )
 
 from ..core.checks import Advice, InputError, whole_number
+from .grids import Fine, Grid, number_grid
 
 
 # %% ../../nbs/table/numbers.ipynb #c026
@@ -149,12 +154,62 @@ def note_clipped(
 
 
 # %% ../../nbs/table/numbers.ipynb #c035
+EQUAL_BINS = 32  # of a column without bins, as long as nothing is learned of it
+
+
 class BinnedColumn(Column):
     "A column whose values are numbers, or count as such, cut into bins."
 
     low: Any
     high: Any
     bins: Any
+    fine: Fine | None = None  # learned: the mass of the values, and the bins above it
+
+    @property
+    def learnable(self) -> bool:
+        "Whether neither bins are declared nor a fine histogram is there."
+        return self.bins is None and self.fine is None
+
+    @property
+    def n_bins(self) -> int:
+        "Number of equal-width bins, where no edges are given."
+        return EQUAL_BINS if self.bins is None else self.bins
+
+    def to_units(self, numbers: np.ndarray) -> np.ndarray:
+        "Numbers as whole numbers of the finest unit; outside ones at the bounds."
+        raise NotImplementedError
+
+    @property
+    def grid(self) -> Grid:
+        "The cells of the fine histogram, from public facts."
+        raise NotImplementedError
+
+    @property
+    def limits(self) -> tuple[Any, Any]:
+        "The public bounds as numbers; those of dates in microseconds since 1970."
+        return self._limits
+
+    def narrowed(self, fine: Fine) -> "BinnedColumn":
+        "The column with this fine histogram, its bounds where the mass ends."
+        raise NotImplementedError
+
+    def encode_cells(self, values: pd.Series) -> np.ndarray:
+        "The finest cell of each value of any sort, none missing; -1: none of them."
+        units, known = self._any_units(values)
+        return np.where(known, self.grid.find_cells(units), np.int32(-1))
+
+    def _any_units(self, values: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+        x, known = self._any_numbers(values)
+        low, high = self._limits
+        outside = known & ((x < low) | (x > high))
+        note_clipped(self.name, int(np.count_nonzero(outside)), len(x))
+        return self.to_units(x), known
+
+    def _units(self, values: pd.Series) -> np.ndarray:
+        x = self.to_numbers(values)
+        low, high = self._limits
+        _record_clipped(self, int(np.count_nonzero((x < low) | (x > high))), len(x))
+        return self.to_units(x)
 
     @property
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
@@ -178,6 +233,8 @@ class BinnedColumn(Column):
         return f"{self.low} to {self.high}"
 
     def _encode_known(self, values: pd.Series) -> np.ndarray:
+        if self.fine is not None:
+            return self.fine.encode(self._units(values))
         x = self.to_numbers(values)
         low, high = self._limits
         _record_clipped(self, int(np.count_nonzero((x < low) | (x > high))), len(x))
@@ -188,6 +245,9 @@ class BinnedColumn(Column):
         raise NotImplementedError
 
     def _encode_any(self, values: pd.Series) -> np.ndarray:
+        if self.fine is not None:
+            units, known = self._any_units(values)
+            return np.where(known, self.fine.encode(units), np.int32(-1))
         x, known = self._any_numbers(values)
         low, high = self._limits
         outside = known & ((x < low) | (x > high))
@@ -210,7 +270,9 @@ def _check_whole(
 
 
 def check_bins(column: BinnedColumn) -> None:
-    "Check that the number of bins is a whole number within reason."
+    "Check that the number of bins is a whole number within reason, or left out."
+    if column.bins is None:
+        return
     _check_whole(column, "bins", 1, 1_000_000)
 
 
@@ -331,7 +393,7 @@ def _check_decimals(column: "Numeric", largest: float) -> None:
             f"Column {name!r} holds whole numbers, which have no decimals",
             "leave decimals out",
         )
-    if largest * 10.0**column.decimals > 2**50:
+    if largest * 10.0**column.decimals > (2**50 if column.decimals else 2**53):
         raise SchemaError(
             f"Column {name!r} has bounds too large for {column.decimals} decimals",
             "use fewer decimals",
@@ -421,8 +483,9 @@ class Numeric(BinnedColumn):
     name: str  # column name
     low: float  # public lower bound
     high: float  # public upper bound
-    # number of equal-width bins, or their edges from low to high
-    bins: int | Sequence[float] = 32
+    # number of equal-width bins, or their edges from low to high; None: bins that follow
+    # from a noisy fine histogram when a model is fitted, and 32 equal ones until then
+    bins: int | Sequence[float] | None = None
     # whole numbers only; one level each when they fit in the bins
     integer: bool = False
     missing: bool = False  # allow missing values, as a code of their own
@@ -430,16 +493,21 @@ class Numeric(BinnedColumn):
     source: str = "declared"  # "declared", "data" or "private"
     # decimals to come back with, such as 2 for money; None: any number of them
     decimals: int | None = None
+    fine: Fine | None = None  # learned: the mass of the values, and the bins above it
 
     def __post_init__(self):
         check_common(self)
         _check_bounds(self)
+        if self.fine is not None:
+            set_fields(self, bins=None)
+            check_fine(self, *self._unit_limits)
         sequence = isinstance(self.bins, (Sequence, np.ndarray))
         if sequence and not isinstance(self.bins, str):
             _check_edges(self)
         else:
             check_bins(self)
-        _check_bins_hold_values(self)
+        if self.fine is None:
+            _check_bins_hold_values(self)
         check_dtype(self)
 
     @property
@@ -455,24 +523,77 @@ class Numeric(BinnedColumn):
     def _limits(self) -> tuple[float, float]:
         return self.low, self.high
 
+    @property
+    def n_bins(self) -> int:
+        if self.bins is not None or self.integer:
+            return super().n_bins
+        low, high = self._unit_limits
+        return min(EQUAL_BINS, max(high - low, 1))  # a bin is at least a step wide
+
+    @property
+    def _places(self) -> int:
+        "Decimals of the finest unit: nine digits below the bounds if none are declared."
+        if self._whole:
+            return 0
+        if self.decimals is not None:
+            return self.decimals
+        digits = math.ceil(math.log10(max(abs(self.low), abs(self.high))))
+        return min(max(9 - digits, 0), 12)
+
+    @property
+    def _unit_limits(self) -> tuple[int, int]:
+        "The public bounds, in whole numbers of the finest unit."
+        unit = 10**self._places
+        low, high = (
+            math.ceil(self.low * unit - 1e-6),
+            math.floor(self.high * unit + 1e-6),
+        )
+        return low, max(low, high)
+
+    @cached_property
+    def grid(self) -> Grid:  # type: ignore[override]
+        return number_grid(*self._unit_limits)
+
+    def to_units(self, numbers: np.ndarray) -> np.ndarray:
+        units = np.rint(np.clip(numbers, self.low, self.high) * 10.0**self._places)
+        return np.clip(units.astype(np.int64), *self._unit_limits)
+
+    def narrowed(self, fine: Fine) -> "Numeric":
+        low, high = fine.first[0], max(fine.last[-1], fine.first[0] + 1)
+        bounds = self._from_units(np.array([low, high])).tolist()
+        places = None if self._whole else self._places
+        own = dataclasses.replace(fine, bins=(low, *fine.bins[1:]))
+        return dataclasses.replace(
+            self, low=bounds[0], high=bounds[1], decimals=places, fine=own
+        )
+
+    def _from_units(self, units: np.ndarray) -> np.ndarray:
+        return units if self._whole else units / 10.0**self._places
+
     @cached_property
     def edges(self) -> np.ndarray:
         "Borders of the bins: k + 1 floats."
-        if not isinstance(self.bins, int):
+        if self.fine is not None:
+            units = np.append(self.fine.bins, self._unit_limits[1] + 1)
+            return units - 0.5 if self._whole else self._from_units(units)
+        if isinstance(self.bins, tuple):
             return np.array(self.bins, float)
-        if self.integer and self.high - self.low < self.bins:
+        if self.integer and self.high - self.low < self.n_bins:
             return np.arange(self.low, self.high + 2) - 0.5
-        return np.linspace(self.low, self.high, self.bins + 1)
+        return np.linspace(self.low, self.high, self.n_bins + 1)
 
     @cached_property
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
+        if self.fine is not None:
+            first, last = self.fine.ends(self._unit_limits[1] + 1)
+            return self._from_units(first), self._from_units(last)
         edges = self.edges
         k = len(edges) - 1
         if self.decimals is not None:
             return decimal_bins(edges, self.decimals)
         if not self._whole:
             return real_bins(edges)
-        if self.integer and self.bins == k:
+        if self.integer and not isinstance(self.bins, tuple):
             return whole_bins(int(self.low), int(self.high), k)
         first = np.ceil(edges[:-1]).astype(np.int64)
         return first, np.append(first[1:] - 1, int(np.floor(self.high)))
@@ -483,9 +604,9 @@ class Numeric(BinnedColumn):
         edges = np.asarray(self.edges, float)
         if self._whole:
             edges = np.append(first - 0.5, last[-1] + 0.5)
-        return dict(
-            kind="number", first=first, last=last, edges=edges, whole=self._whole
-        )
+        centres = None if self.fine is None else self._from_units(self.fine.centres)
+        facts = dict(first=first, last=last, edges=edges, centres=centres)
+        return dict(kind="number", whole=self._whole, **facts)
 
     def to_numbers(self, values: pd.Series) -> np.ndarray:
         x = to_numbers(self.name, values)
@@ -508,6 +629,9 @@ class Numeric(BinnedColumn):
         self, codes: np.ndarray, placement: str, rng: np.random.Generator
     ) -> pd.Series:
         dtype = output_dtype(self)
+        if self.fine is not None:
+            units = self.fine.place(codes, placement, rng)
+            return pd.Series(self._from_units(units)).astype(dtype)
         first, last = self._ends
 
         def place(placement: str) -> np.ndarray:
@@ -525,5 +649,7 @@ class Numeric(BinnedColumn):
         first, last = self._ends[0][code], self._ends[1][code]
         if self._whole:
             return f"{first}" if first == last else f"{first} to {last}"
+        if first == last:
+            return f"{first:.6g}"
         close = "]" if code == self.n_levels - 1 else ")"
         return f"[{self.edges[code]:.6g}, {self.edges[code + 1]:.6g}{close}"

@@ -7,6 +7,7 @@ __all__ = [
     "KINDS",
     "column_to_dict",
     "column_from_dict",
+    "CellColumn",
     "decimals_words",
     "ColumnList",
     "Coder",
@@ -43,6 +44,7 @@ from privpgd.table.dates import (
     to_microseconds,
 )
 from privpgd.table.dtypes import (
+    StorageWarning,
     open_frame,
     public_dtype,
     remember_storage,
@@ -53,6 +55,7 @@ from privpgd.table.dtypes import (
 from ..core.checks import check_codes
 from ..core.files import write_text
 from ..core.records import Axis
+from .grids import Fine
 from .numbers import Numeric, to_numbers
 from .values import binned_values, plain_values, public_series
 
@@ -69,6 +72,10 @@ KINDS: dict[str, type] = {
 def column_to_dict(column: Column) -> dict:
     "A column as plain values for JSON; fields that are None are left out."
     fields = {f.name: getattr(column, f.name) for f in dataclasses.fields(column)}
+    if isinstance(fields.get("fine"), Fine):
+        fields["fine"] = dataclasses.asdict(fields["fine"])
+    if isinstance(fields.get("column"), Column):
+        fields["column"] = column_to_dict(fields["column"])
     given = {name: value for name, value in fields.items() if value is not None}
     return {"kind": column.kind, **given}
 
@@ -102,6 +109,56 @@ def column_from_dict(item: Any) -> Column:
             f"Column {name!r} lacks the key {lacking[0]!r}, which a {kind} column needs"
         )
     return KINDS[kind](**values)
+
+
+# %% ../../nbs/table/schema.ipynb #s20b
+@dataclass(frozen=True)
+class CellColumn(Column):
+    "A column whose codes are the finest cells of the grid of another one."
+
+    name: str  # of the other column
+    column: Any  # the other column, or its facts as JSON has them
+    missing: bool = False
+    dtype: str | None = None
+    source: str = "declared"
+
+    def __post_init__(self):
+        if isinstance(self.column, dict):
+            object.__setattr__(self, "column", column_from_dict(self.column))
+        object.__setattr__(self, "missing", self.column.missing)
+
+    @property
+    def kind(self) -> str:
+        return "cells"
+
+    @property
+    def low(self) -> Any:  # for the warning of clipped values
+        return self.column.low
+
+    @property
+    def high(self) -> Any:
+        return self.column.high
+
+    @property
+    def n_levels(self) -> int:
+        return len(self.column.grid)
+
+    def _encode_any(self, values: pd.Series) -> np.ndarray:
+        return self.column.encode_cells(values)
+
+    def _encode_known(self, values: pd.Series) -> np.ndarray:
+        cells = self._encode_any(values)
+        return np.where(cells < 0, self.stray_code, cells)
+
+    @property
+    def stray_code(self) -> int:
+        other = getattr(self.column, "other", None)
+        if other is not None:
+            return list(self.column.levels).index(other)
+        return super().stray_code
+
+
+KINDS["cells"] = CellColumn
 
 
 # %% ../../nbs/table/schema.ipynb #c056
@@ -311,7 +368,10 @@ class Coder(ColumnList):
         dtypes = {name: stored_dtype(table[name]) for name in self.names}
         if public:
             dtypes = {name: public_dtype(dtype) for name, dtype in dtypes.items()}
-        stored = [remember_storage(c, dtypes[c.name]) for c in self.columns]
+        with warnings.catch_warnings():
+            if public:  # the advice depends on what the rows hold
+                warnings.simplefilter("ignore", StorageWarning)
+            stored = [remember_storage(c, dtypes[c.name]) for c in self.columns]
         return self.with_columns(stored)
 
 
@@ -334,7 +394,7 @@ def _count_decimals(
 
 
 def _infer_number(
-    name: str, known: pd.Series, bins: int, common: dict
+    name: str, known: pd.Series, bins: int | None, common: dict
 ) -> tuple[Column, str]:
     "A numeric column from its data, and the facts read."
     values = to_numbers(name, known)
@@ -348,7 +408,7 @@ def _infer_number(
     if known.dtype.kind not in "iu":
         facts += ", number of decimals"
     decimals = None if whole else _count_decimals(values, known.dtype)
-    if decimals is not None:  # a bin is at least a step wide
+    if decimals is not None and bins is not None:  # a bin is at least a step wide
         bins = min(bins, round((high - low) * 10**decimals))
     column = Numeric(name, low, high, bins, integer=whole, decimals=decimals, **common)
     return column, facts
@@ -364,7 +424,7 @@ def _all_dates(texts: pd.Series) -> bool:
 
 # %% ../../nbs/table/schema.ipynb #cb88317
 def _infer_date(
-    name: str, known: pd.Series, bins: int, common: dict, text: bool
+    name: str, known: pd.Series, bins: int | None, common: dict, text: bool
 ) -> tuple[Column, str]:
     """A column of dates from its data, and the facts read; text in whole days or
     seconds comes back as such where the bins allow it."""
@@ -389,7 +449,7 @@ def _infer_date(
 def infer_column(
     name: str,  # column name
     values: pd.Series,  # (n,) its values
-    bins: int,  # number of bins for numbers and dates
+    bins: int | None,  # number of bins for numbers and dates; None leaves them open
     max_levels: int,  # more distinct texts than this are refused
 ) -> tuple[Column, str]:  # the column, and the facts that were read from the data
     "One column read from its data without noise, and a list of the facts read."
@@ -476,7 +536,8 @@ class Schema(Coder):
     def infer(
         cls,
         frame: Any,  # pandas, polars or pyarrow table
-        bins: int = 32,  # number of bins for numbers and dates
+        # number of equal-width bins for numbers and dates; None leaves them open
+        bins: int | None = None,
         max_levels: int = 1000,  # text with more distinct values is refused
     ) -> "Schema":  # a draft, with source="data" in every column
         "Draft a schema from the data without noise; a PrivacyWarning lists the facts."

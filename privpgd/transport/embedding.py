@@ -78,9 +78,12 @@ def custom(
 # %% ../../nbs/transport/embedding.ipynb #c016
 def _column_centres(
     axis: Axis,  # public facts of the column
+    units: bool = True,  # learned bins lie at their centres of mass
 ) -> np.ndarray:  # (k, p) centres
     "Places of one column's levels."
     how = axis.embed
+    if units and how is None and axis.centres is not None and len(axis.centres) > 1:
+        return custom(axis.centres, int(axis.missing), axis.name)
     if how is None or (isinstance(how, str) and how == "line"):
         return line(axis.size)
     if isinstance(how, str):
@@ -112,13 +115,16 @@ class Embedding:
         self,
         schema,  # a Schema, or anything with `names` and `shape`
         line: bool = False,  # put every column on the line, as the paper does
+        # learned bins lie at their centres of mass, in the unit of the column; False:
+        # evenly on the line
+        units: bool = True,
     ):
         axes = axes_of(schema)
         self.names = [axis.name for axis in axes]
         self.shape = tuple(axis.size for axis in axes)
         if line:
             axes = tuple(Axis(axis.name, axis.size) for axis in axes)
-        self.centres = [_column_centres(axis) for axis in axes]
+        self.centres = [_column_centres(axis, units) for axis in axes]
         ends = np.cumsum([0] + [c.shape[1] for c in self.centres])
         self.columns = [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:])]
         self.dim = int(ends[-1])
