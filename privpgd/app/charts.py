@@ -581,6 +581,7 @@ def steps(
     gap = float(np.abs(synth - real).max())
     axis = " on a logarithmic axis" if scale["value"] != "linear" else ""
     return chart.svg(
-        f"Distribution of {name}{axis}, from {words(low)} to {words(high)}; the copy and "
+        f"Distribution of {name}{axis}, from {words(low)} to {words(high)}; the copy "
+        "and "
         f"the real table are at most {gap:.1%} of the rows apart"
     )

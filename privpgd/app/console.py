@@ -197,7 +197,10 @@ def spent_sentence(
     from privpgd.private.ledger import round_up
 
     ledger = console.ledger
-    return f"epsilon = {round_up(ledger.epsilon, 4):g} at delta = {ledger.delta:g} was spent, {done}"
+    return (
+        f"epsilon = {round_up(ledger.epsilon, 4):g} at delta = {ledger.delta:g} was "
+        f"spent, {done}"
+    )
 
 
 # %% ../../nbs/app/console.ipynb #c51b7dc

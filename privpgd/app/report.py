@@ -95,7 +95,8 @@ def _ledger_heading(ledger: Ledger) -> str:
     "What was spent of the budget, in one sentence."
     if ledger.budget.rho:
         return (
-            f"Ledger: rho {claim(ledger.spent)} spent of {ledger.budget.rho:g}, epsilon "
+            f"Ledger: rho {claim(ledger.spent)} spent of {ledger.budget.rho:g}, "
+            "epsilon "
             f"{claim(ledger.epsilon)} at delta = {ledger.delta:g}"
         )
     return (
@@ -154,7 +155,8 @@ def _promise_section(model: Any) -> str:
             "agree with the noisy ones."
         ),
         paragraph(asked) if required else "",
-        f'<p class="promise">Differential privacy with ε = {round_up(ledger.epsilon):g} and δ '
+        '<p class="promise">Differential privacy with ε = '
+        f"{round_up(ledger.epsilon):g} and δ "
         f"= {ledger.delta:g}</p>",
         paragraph(ledger.meaning),
         paragraph(ledger.relation),
@@ -215,7 +217,8 @@ def _ledger_section(model: Any) -> str:
     return section(
         "The ledger",
         paragraph(
-            f"ε = {claim(ledger.epsilon)} spent at δ = {ledger.delta:g}, of a budget of "
+            f"ε = {claim(ledger.epsilon)} spent at δ = {ledger.delta:g}, of a budget "
+            "of "
             f"{ledger.budget}, {counted}"
         ),
         table(["what", "noise", "share"], ledger_rows(ledger), "What was spent"),
@@ -594,7 +597,8 @@ def _units_section(
 _FORECAST_WORDS = (
     "From the noise and the bins alone, without the real table: by how much the copy "
     "is expected to be off before anything else is known. The fit joins all marginals "
-    "and is usually closer. Inside a declared bin values are spread evenly, so a column "
+    "and is usually closer. Inside a declared bin values are spread evenly, so a "
+    "column "
     "whose values crowd in one bin is worse than this table says; inside a learned bin "
     "they follow from a fine histogram."
 )

@@ -229,7 +229,8 @@ def denoise(
 # %% ../../nbs/private/fine.ipynb #ccb5938
 @numba.njit(cache=True)
 def _cover_runs(start, stop, left, z, v, edges):
-    "Sum of the estimates, and of the variances, of the fewest nodes that make each run."
+    """Sum of the estimates, and of the variances, of the fewest nodes that make each
+    run."""
     sums, variances = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
     waiting = np.empty(len(left), np.int64)
     waiting[0] = 0

@@ -324,7 +324,8 @@ class Ledger:
     def open(
         path: Any,  # of the file; it is made if there is none and a budget is given
         budget: Budget | None = None,  # the most that may be spent; None: as it was
-        **options: Any,  # of `open_ledger_file`: name, schema, neighbors, person, planned
+        # of `open_ledger_file`: name, schema, neighbors, person, planned
+        **options: Any,
     ) -> Ledger:
         "An account in a file, which threads and processes share."
         from privpgd.private.ledger_file import open_ledger_file
@@ -388,7 +389,8 @@ def check_unit(
         about = "one row" if ledger.person is None else f"a person ({ledger.person})"
         asked = "one row" if unit.person is None else f"a person ({unit.person})"
         raise InputError(
-            f"The promise of the ledger is about {about}, and that of the request about "
+            f"The promise of the ledger is about {about}, and that of the request "
+            "about "
             f"{asked}",
             Advice(
                 "use one unit throughout: Ledger(budget, person=…) and person=…",
@@ -560,7 +562,8 @@ def _relation_text(ledger: Ledger) -> str:
     public = ""
     if ledger.fixed:
         public = (
-            f" Public facts about the table are held fixed ({', '.join(ledger.fixed)}): "
+            " Public facts about the table are held fixed "
+            f"({', '.join(ledger.fixed)}): "
             "the promise is about everything else."
         )
     return f"Two tables are neighbours when {_difference(ledger)}; {number}.{public}"

@@ -181,7 +181,8 @@ def learn_scales(
     stages: Stages,  # what is measured
     plan: ScalePlan,  # of `plan_scales` for the same stages and account
     account: Ledger,  # to charge
-    seed: Any = None,  # None: the system's entropy; otherwise repeatable, not for release
+    # None: the system's entropy; otherwise repeatable, not for release
+    seed: Any = None,
     most_bins: int | None = None,  # None: what the noise of the pairs allows
 ) -> Learned:
     "Measure single columns, those with open bins on their fine grids; choose bins."
@@ -234,7 +235,8 @@ def _choose_bins(
     for name, noisy in cells.items():
         mass = denoise(noisy, n, forks[name])
         fine = make_fine(noisy.grid, mass, bins)
-        learned[name] = dataclasses.replace(schema[name], fine=fine)  # type: ignore[type-var]
+        column: Any = schema[name]
+        learned[name] = dataclasses.replace(column, fine=fine)
         counted = bin_measurement(name, noisy, fine.bins, total, forks[name])
         measurements.append(counted)
     columns = [learned.get(c.name, c) for c in schema.columns]

@@ -183,7 +183,7 @@ class Column:
         return codes
 
     def _encode_any(self, values: pd.Series) -> np.ndarray:
-        """Codes of values of any sort, none of which is missing; -1: not of this column.
+        """Codes of values of any sort, none of them missing; -1: not of this column.
 
         A kind that says nothing is asked value by value where it fails."""
         with warnings.catch_warnings():

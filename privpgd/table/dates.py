@@ -222,7 +222,8 @@ class Datetime(BinnedColumn):
     name: str  # column name
     low: str  # public lower bound: ISO text, date or datetime
     high: str  # public upper bound
-    # number of equal-width bins; None: bins that follow from a noisy fine histogram when
+    # # number of equal-width bins; None: bins that follow from a noisy fine histogram
+    # when
     # a model is fitted, and 32 equal ones until then
     bins: int | None = None
     missing: bool = False  # allow missing values, as a code of their own

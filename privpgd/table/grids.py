@@ -34,7 +34,8 @@ class Grid:
     levels: tuple[np.ndarray, ...]
     stop: int  # the number after the last one
     prior: np.ndarray  # (m,) positive guess of the mass of each finest cell
-    # of the coarsest cells: "decades" (powers of ten), "ordered" (years), "list" (runs of
+    # # of the coarsest cells: "decades" (powers of ten), "ordered" (years), "list"
+    # (runs of
     # levels); far from all other mass, mass is suspect in the first two
     kind: str = "ordered"
 

@@ -483,7 +483,8 @@ class Numeric(BinnedColumn):
     name: str  # column name
     low: float  # public lower bound
     high: float  # public upper bound
-    # number of equal-width bins, or their edges from low to high; None: bins that follow
+    # # number of equal-width bins, or their edges from low to high; None: bins that
+    # follow
     # from a noisy fine histogram when a model is fitted, and 32 equal ones until then
     bins: int | Sequence[float] | None = None
     # whole numbers only; one level each when they fit in the bins
@@ -532,7 +533,8 @@ class Numeric(BinnedColumn):
 
     @property
     def _places(self) -> int:
-        "Decimals of the finest unit: nine digits below the bounds if none are declared."
+        """Decimals of the finest unit: nine digits below the bounds if none are
+        declared."""
         if self._whole:
             return 0
         if self.decimals is not None:
