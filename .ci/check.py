@@ -180,12 +180,25 @@ def long_signatures(path, limit):
             yield f"{place} has {n} parameters"
 
 
+# modules that wait to be split; they must not grow
+LONG_MODULES = {
+    "app/plan.py": 720,
+    "app/report.py": 765,
+    "evaluation/columns.py": 630,
+    "private/ledger.py": 735,
+    "table/columns.py": 675,
+    "table/files.py": 655,
+    "table/numbers.py": 660,
+}
+
+
 def oversized(lines=620, cells=65, parameters=8):
     "Modules, notebooks and signatures that are too long for a reader."
     found = []
     for path in sorted(root.glob("privpgd/*/*.py")):
         n = len(path.read_text(encoding="utf-8").splitlines())
-        if n > lines:
+        most = LONG_MODULES.get(f"{path.parent.name}/{path.name}", lines)
+        if n > most:
             found.append(f"{path.relative_to(root)}: {n} lines")
         found += long_signatures(path, parameters)
     for path in notebooks():
