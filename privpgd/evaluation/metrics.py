@@ -46,7 +46,7 @@ from ..table.columns import ClipWarning
 from ..table.schema import Schema
 from ..table.sources import fold, sample_codes
 from .columns import compare_columns
-from .downstream import compare_downstream
+from .downstream import check_target, compare_downstream
 
 # %% auto #0
 __all__ = [
@@ -118,13 +118,7 @@ def _default_task(schema: Schema, target: str) -> str:
 
 def _check_task(schema: Schema, target: str, task: str | None) -> str:
     "The task; raise unless the target is a column and the task is known."
-    if target not in schema.names:
-        raise InputError(
-            "is not a column of the schema",
-            f"use one of {', '.join(schema.names)}",
-            argument="target",
-            value=target,
-        )
+    check_target(schema, target)
     if task is None:
         return _default_task(schema, target)
     return one_of("task", task, ("classification", "regression"))

@@ -369,18 +369,24 @@ def _check_levels(column: "LevelledColumn") -> None:
 
 
 # %% ../../nbs/table/columns.ipynb #c019
+def _factorize(
+    values: pd.Series,  # (n,)
+) -> tuple[np.ndarray, Any]:  # (n,) positions, and the distinct values
+    "Distinct values; raises TypeError for things that cannot be compared."
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind == "b":
+        # as bytes: pandas is slow with truth values
+        index, found = pd.factorize(values.to_numpy().view(np.uint8))
+        return index, found.astype(bool)
+    return pd.factorize(values)
+
+
 def _distinct_values(
     column: "LevelledColumn",
     values: pd.Series,  # (n,)
 ) -> tuple[np.ndarray, list]:  # (n,) positions in the list, and the list
     "The distinct values, and the position of each value among them."
-    truth = isinstance(values.dtype, np.dtype) and values.dtype.kind == "b"
     try:
-        if truth:  # as bytes: pandas is slow with truth values
-            index, found = pd.factorize(values.to_numpy().view(np.uint8))
-            found = found.astype(bool)
-        else:
-            index, found = pd.factorize(values)
+        index, found = _factorize(values)
     except TypeError:
         raise SchemaError(
             f"Column {column.name!r} holds values that are neither text nor numbers",
@@ -539,13 +545,8 @@ class LevelledColumn(Column):
         if values.dtype in ("float32", "Float32"):
             levels = [np.float32(level).item() for level in levels]
         place = {level: i for i, level in enumerate(levels)}
-        truth = isinstance(values.dtype, np.dtype) and values.dtype.kind == "b"
         try:
-            if truth:  # as bytes: pandas is slow with truth values
-                index, found = pd.factorize(values.to_numpy().view(np.uint8))
-                found = found.astype(bool)
-            else:
-                index, found = pd.factorize(values)
+            index, found = _factorize(values)
         except TypeError:  # things that cannot be compared
             index, found = np.arange(len(values)), values
         each = [_find_level(place, value) for value in found.tolist()]
