@@ -185,7 +185,7 @@ LONG_MODULES = {
     "app/plan.py": 720,
     "app/report.py": 765,
     "evaluation/columns.py": 630,
-    "private/ledger.py": 735,
+    "private/ledger.py": 635,
     "table/columns.py": 675,
     "table/files.py": 655,
     "table/numbers.py": 660,

@@ -54,7 +54,6 @@ from privpgd.private.ledger import (
     claim,
     delta_share_words,
     entry_notes,
-    ledger_lines,
     round_up,
 )
 
@@ -67,6 +66,7 @@ from ..evaluation.marginals import pair_tables, total_variation
 from ..evaluation.metrics import as_codes, evaluate
 from ..evaluation.units import precise_columns, show_units, value_words
 from ..evaluation.verdict import axis_scale, grade_columns, verdict
+from ..private.entries import ledger_lines
 from ..private.measure import UNNOISED
 from ..table.schema import decimals_words
 from ..table.sources import count_rows

@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from privpgd.private.account import (
     Budget,
     BudgetError,
     Entry,
-    composed_delta,
     composed_epsilon,
     composed_rho,
     entry_from_dict,
@@ -26,14 +25,11 @@ from privpgd.private.account import (
 
 from ..core.checks import Advice, InputError
 from ..core.figures import BLUE, canvas
+from .entries import entries_frame, guess_rate, ledger_lines
 from .persons import Unit, as_unit, group_entry
 
 # %% auto #0
 __all__ = [
-    "entries_frame",
-    "LedgerLine",
-    "ledger_lines",
-    "guess_rate",
     "Spent",
     "Ledger",
     "check_budget",
@@ -45,105 +41,6 @@ __all__ = [
     "entry_notes",
     "plot_ledger",
 ]
-
-# %% ../../nbs/private/ledger.ipynb #c079
-_FRAME_COLUMNS = (
-    "what",
-    "columns",
-    "cells",
-    "mechanism",
-    "sensitivity",
-    "alone",
-    "share",
-    "delta",
-    "seeded",
-)
-
-
-def entries_frame(
-    entries: Sequence[Entry],  # the releases, one row each
-    delta: float,  # where the cost of each alone is read off
-):
-    "A pandas table of the entries that needs no further explanation."
-    import pandas as pd
-
-    total = sum(e.rho for e in entries)
-    rows = [
-        {
-            "what": e.what,
-            "columns": ", ".join(e.columns),
-            "cells": e.cells,
-            "mechanism": e.noise_words,
-            "sensitivity": e.sensitivity,
-            "alone": composed_epsilon((e,), delta),
-            "share": e.rho / total,
-            "delta": e.delta,
-            "seeded": e.seeded,
-        }
-        for e in entries
-    ]
-    return pd.DataFrame(rows, columns=_FRAME_COLUMNS).astype({"cells": "Int64"})
-
-
-# %% ../../nbs/private/ledger.ipynb #c080
-class LedgerLine(NamedTuple):
-    "Entries of one kind, joined."
-
-    label: str  # what was released
-    noise: str  # the mechanism in words
-    times: int  # how many entries
-    share: float  # of the total
-    delta: float  # of their own
-
-
-def _line_label(what: str, group: Sequence[Entry]) -> str:
-    "What the entries of one line release, in words."
-    columns = group[0].columns
-    if not columns:
-        label = what
-    elif len(group) == 1 and len(columns) < 3:
-        label = f"{what} of {', '.join(columns)}"
-    else:
-        label = f"{what} of {len(columns)} column{'s' * (len(columns) > 1)}"
-    return label + " (seeded)" * group[0].seeded
-
-
-def _noise_range(group: Iterable[Entry]) -> str:
-    "The noise of the entries of one line, from the smallest to the largest number."
-    ordered = sorted(group, key=lambda e: e.sigma or e.epsilon or 0.0)
-    first, last = ordered[0].noise_words, ordered[-1].noise_words
-    return first if first == last else f"{first} to {last.rsplit('= ', 1)[1]}"
-
-
-def ledger_lines(
-    entries: Sequence[Entry],  # everything that was released
-) -> list[LedgerLine]:
-    "The entries with those of one kind joined into one line."
-    total = sum(e.rho for e in entries)
-    kinds: dict[tuple, list[Entry]] = {}
-    for e in entries:
-        what = e.what.split(" (")[0]
-        key = (what, len(e.columns), e.mechanism, e.delta, e.seeded)
-        kinds.setdefault(key, []).append(e)
-    return [
-        LedgerLine(
-            _line_label(what, group),
-            _noise_range(group),
-            len(group),
-            sum(e.rho for e in group) / total,
-            sum(e.delta for e in group),
-        )
-        for (what, *_), group in kinds.items()
-    ]
-
-
-# %% ../../nbs/private/ledger.ipynb #c2465de
-def guess_rate(
-    entries: Iterable[Entry],  # everything that was released
-) -> float:
-    "Largest probability of guessing which of two neighbouring tables it was."
-    return 0.5 + 0.5 * composed_delta(entries, 0.0)
-
 
 # %% ../../nbs/private/ledger.ipynb #c085
 _SPENDING = threading.RLock()
