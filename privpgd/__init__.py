@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from .private.ledger import Ledger
     from .private.measure import measure
     from .private.statistics import measure_statistic
-    from .table.columns import Boolean, Categorical, Ordinal, PrivacyWarning
+    from .table.columns import PrivacyWarning
     from .table.dates import Datetime
+    from .table.levels import Boolean, Categorical, Ordinal
     from .table.numbers import Numeric
     from .table.schema import Schema
     from .transport.particles import descend
@@ -42,9 +43,9 @@ _HOME = {
     "PrivPGD": "app.synthesizer",
     "Schema": "private.learn",  # that chapter adds `Schema.learn`
     "Numeric": "table.numbers",
-    "Ordinal": "table.columns",
-    "Categorical": "table.columns",
-    "Boolean": "table.columns",
+    "Ordinal": "table.levels",
+    "Categorical": "table.levels",
+    "Boolean": "table.levels",
     "Datetime": "table.dates",
     "Budget": "private.account",
     "Ledger": "private.ledger",

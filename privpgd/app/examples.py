@@ -9,7 +9,7 @@ __all__ = ["PATIENTS", "make_patients"]
 import numpy as np
 import pandas as pd
 
-from ..table.columns import Boolean, Categorical
+from ..table.levels import Boolean, Categorical
 from ..table.numbers import Numeric
 from ..table.schema import Schema
 

@@ -33,7 +33,8 @@ import numpy as np
 
 from ..core.checks import Advice
 from ..core.records import axes_of
-from ..evaluation.columns import _line_distances, _moments, open_rows, pair_column
+from ..evaluation.columns import MEAN_NORMAL
+from ..evaluation.paired import line_distances, moments, open_rows, pair_column
 from ..evaluation.units import number_words, value_words
 from ..table.dtypes import to_pandas_series
 
@@ -53,7 +54,6 @@ def column_noise(
 
 
 # %% ../../nbs/app/forecast.ipynb #ccec9f4
-_MEAN_NORMAL = math.sqrt(2 / math.pi)  # mean of |Z|, Z standard normal
 _MEAN_BRIDGE = math.sqrt(math.pi / 2) * math.log(2)  # of the largest |Brownian bridge|
 
 
@@ -94,7 +94,7 @@ def expected_mean_error(
     if centres is None:
         centres = (edges[1:] + edges[:-1]) / 2
     spread = float(np.linalg.norm(centres - centres.mean()))
-    return min(_MEAN_NORMAL * share_noise * spread, float(edges[-1] - edges[0]))
+    return min(MEAN_NORMAL * share_noise * spread, float(edges[-1] - edges[0]))
 
 
 def expected_correlation(
@@ -103,7 +103,7 @@ def expected_correlation(
     n: float,  # number of rows
 ) -> float:  # at most 1
     "The expected error of the correlation of two columns that are spread evenly."
-    return min(_MEAN_NORMAL * sigma * math.sqrt(cells) / n, 1.0)
+    return min(MEAN_NORMAL * sigma * math.sqrt(cells) / n, 1.0)
 
 
 def forecast_column(
@@ -114,10 +114,10 @@ def forecast_column(
     "The expected errors of one column."
     k = axis.size
     noise = sigma / n
-    share = min(_MEAN_NORMAL * noise * math.sqrt(max(1 - 1 / k, 0)), 1.0)
+    share = min(MEAN_NORMAL * noise * math.sqrt(max(1 - 1 / k, 0)), 1.0)
     tv = min(k * share / 2, 1.0)
     if not axis.binned:
-        usual = _MEAN_NORMAL * math.sqrt(2 / n * (k - 1)) / k
+        usual = MEAN_NORMAL * math.sqrt(2 / n * (k - 1)) / k
         ratio = share / usual if usual else 0.0
         return ColumnForecast(
             axis.name, axis.kind, k, share, tv, None, None, None, ratio
@@ -164,8 +164,8 @@ def bin_errors(
         back = column.decode(column.encode(known), seed=seed)
     paired = pair_column(column.name, known, back, column.axis.kind)
     counts = [paired.count(side)[:-1] for side in (paired.real, paired.synth)]
-    means = [_moments(paired.grid, side)[0] for side in counts]
-    return _line_distances(paired.grid, *counts)[0], abs(means[0] - means[1])
+    means = [moments(paired.grid, side)[0] for side in counts]
+    return line_distances(paired.grid, *counts)[0], abs(means[0] - means[1])
 
 
 def with_bin_errors(

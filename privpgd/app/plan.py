@@ -58,7 +58,7 @@ from ..private.ledger import Ledger
 from ..private.persons import Unit
 from ..private.scales import ScalePlan, Stages, open_columns, plan_scales
 from ..private.select import SELECTORS, check_selector, is_adaptive, is_selector
-from ..table.columns import Categorical
+from ..table.levels import Categorical
 from ..table.pieces import piece_rows
 from ..table.schema import Schema
 from .advice import Expected, advise, expected

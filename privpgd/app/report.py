@@ -44,11 +44,6 @@ from privpgd.app.charts import (
     table,
     text,
 )
-from privpgd.evaluation.columns import (
-    compare_columns,
-    has_units,
-    open_paired_columns,
-)
 from privpgd.private.ledger import (
     Ledger,
     claim,
@@ -61,9 +56,11 @@ from .. import __version__
 from ..core.checks import InputError
 from ..core.files import write_text
 from ..core.records import axes_of, estimate_total
+from ..evaluation.columns import compare_columns
 from ..evaluation.downstream import compare_downstream
 from ..evaluation.marginals import pair_tables, total_variation
 from ..evaluation.metrics import as_codes, evaluate
+from ..evaluation.paired import has_units, open_paired_columns
 from ..evaluation.units import precise_columns, show_units, value_words
 from ..evaluation.verdict import axis_scale, grade_columns, verdict
 from ..private.entries import ledger_lines

@@ -33,20 +33,20 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privpgd.table.files import (
+from privpgd.table.paths import (
     Files,
     Piped,
     TableFile,
     file_format,
-    left_out,
     list_files,
-    read_texts,
     stored_format,
 )
 
 from ..core.checks import InputError
 from ..core.files import is_pipe
+from ..table.csv_files import read_texts
 from ..table.draft import parse_texts
+from ..table.files import left_out
 from ..table.schema import Schema
 from ..table.sources import count_rows
 from ..table.writing import write_chunks

@@ -6,181 +6,39 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from ..core.checks import InputError, check_seed, whole_number
-from ..table.clusters import ClusterSource
-from ..table.columns import is_missing
-from ..table.dates import to_microseconds
-from ..table.dtypes import empty_table, open_frame, to_pandas_series
-from ..table.numbers import to_numbers
-from ..table.pieces import MemorySource
+from privpgd.evaluation.paired import (
+    FREQUENT,
+    QUANTILES,
+    PairedColumn,
+    find_spikes,
+    level_distance,
+    line_distances,
+    moments,
+    open_paired_columns,
+    quantile_places,
+)
+
+from ..core.checks import check_seed, whole_number
 from ..table.schema import Schema
-from ..table.sources import open_source, preview
-from ..table.values import binned_values
 from .marginals import PairTables, pair_tables, total_variation
 
 # %% auto #0
 __all__ = [
-    "QUANTILES",
-    "FREQUENT",
-    "MAX_RAW_VALUES",
-    "PairedColumn",
-    "pair_column",
-    "find_spikes",
+    "MEAN_NORMAL",
     "correlation_matrix",
     "cramers_v",
     "split_sizes",
     "share_yardstick",
     "quantile_ratios",
-    "RowSample",
-    "has_units",
-    "open_rows",
-    "open_paired_columns",
     "compare_columns",
 ]
-
-# %% ../../nbs/evaluation/columns.ipynb #c0c5869
-_DAY = 86_400 * 10**6  # microseconds
-_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
-_DATES = ("datetime64", "datetime", "date")
-
-
-@dataclass(frozen=True, eq=False)
-class PairedColumn:
-    "One column of both tables, as places on a common grid of distinct values."
-
-    name: str
-    kind: str  # "number", "date" or "level"
-    grid: np.ndarray  # (k,) numbers in increasing order, or levels by frequency
-    real: np.ndarray  # (n,) places on the grid; k is missing
-    synth: np.ndarray  # (m,) the same
-
-    @property
-    def ordered(self) -> bool:
-        "Whether the grid is a line: numbers or dates."
-        return self.kind != "level"
-
-    def count(self, places: np.ndarray) -> np.ndarray:
-        "The number of rows at each place of the grid; the missing ones are last."
-        return np.bincount(places, minlength=len(self.grid) + 1)
-
-    def label(self, place: int) -> str:
-        "The value at a place of the grid, as text."
-        value = self.grid[place]
-        if self.kind == "date":
-            date = np.datetime64(round(value * _DAY), "us")
-            return pd.Timestamp(date).isoformat().removesuffix("T00:00:00")
-        return f"{value:.12g}" if self.ordered else str(value)
-
-
-def _value_kind(values: pd.Series) -> str:
-    "Whether the values of a column are numbers, dates or levels."
-    known = values[~is_missing(values)]
-    kind = pd.api.types.infer_dtype(known, skipna=True)
-    if kind == "string":
-        texts = pd.Series(known.unique())
-        dates = texts.str.fullmatch(r"\d{4}-\d\d-\d\d([T ][\d:.]+)?").all()
-        return "date" if len(texts) and dates else "level"
-    return "number" if kind in _NUMBERS else "date" if kind in _DATES else "level"
-
-
-def _line_values(name: str, values: pd.Series, kind: str) -> np.ndarray:
-    "Numbers, or days since 1970, as floats; NaN where the value is missing."
-    missing = is_missing(values)
-    out = np.full(len(values), np.nan)
-    if missing.all():
-        return out
-    known = values[~missing]
-    read = to_numbers if kind == "number" else to_microseconds
-    out[~missing] = read(name, known) / (1 if kind == "number" else _DAY)
-    return out
-
-
-def pair_column(
-    name: str,  # of the column
-    real: pd.Series,  # (n,) real values
-    synth: pd.Series,  # (m,) synthetic values
-    kind: str | None = None,  # "number", "date" or "level"; None looks at the values
-) -> PairedColumn:
-    "Put a column of two tables on one grid."
-    kind = kind or _value_kind(real)
-    n = len(real)
-    if kind == "level":
-        both = pd.concat([real.astype(object), synth.astype(object)])
-        places, grid = pd.factorize(both)
-        grid = np.asarray(grid, dtype=object)
-        places[places < 0] = len(grid)
-        frequency = np.bincount(places[:n], minlength=len(grid) + 1)[: len(grid)]
-        order = np.argsort(-frequency, kind="stable")
-        places = np.r_[np.argsort(order), len(grid)][places]
-        return PairedColumn(name, kind, grid[order], places[:n], places[n:])
-    values = np.concatenate([_line_values(name, t, kind) for t in (real, synth)])
-    known = ~np.isnan(values)
-    grid, found = np.unique(values[known], return_inverse=True)
-    places = np.full(len(values), len(grid))
-    places[known] = found
-    return PairedColumn(name, kind, grid, places[:n], places[n:])
-
-
-# %% ../../nbs/evaluation/columns.ipynb #c30c39c
-QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-
-
-def _moments(grid: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
-    "Mean and standard deviation of a histogram; NaN if it has too few rows."
-    n = counts.sum()
-    mean = counts @ grid / n if n else np.nan
-    variance = counts @ (grid - mean) ** 2 / (n - 1) if n > 1 else np.nan
-    return float(mean), float(np.sqrt(variance))
-
-
-def _quantile_places(counts: np.ndarray) -> np.ndarray:
-    "The places of the quantiles on the grid of a histogram."
-    levels = np.array(QUANTILES) * counts.sum()
-    return np.searchsorted(np.cumsum(counts), levels - 1e-9)
-
-
-def _line_distances(
-    grid: np.ndarray, left: np.ndarray, right: np.ndarray
-) -> tuple[float, float]:
-    "Kolmogorov-Smirnov distance and W1 of two histograms; NaN if one is empty."
-    if not left.sum() or not right.sum():
-        return np.nan, np.nan
-    gap = np.abs(np.cumsum(left / left.sum() - right / right.sum()))
-    return float(gap.max()), float(gap[:-1] @ np.diff(grid))
-
-
-def _level_distance(left: np.ndarray, right: np.ndarray) -> float:
-    "Total variation of two histograms."
-    return float(0.5 * np.abs(left / left.sum() - right / right.sum()).sum())
-
-
-# %% ../../nbs/evaluation/columns.ipynb #cc86305
-FREQUENT = 0.02  # share of the rows of a frequent level, and of a spike
-
-
-def find_spikes(
-    counts: np.ndarray,  # (k,) real rows at each value, in the order of the values
-    rows: int,  # of the table
-) -> np.ndarray:  # places of the spikes
-    "Values with more rows than their neighbours explain."
-    seen = np.flatnonzero(counts)
-    shares = counts[seen] / rows
-    spikes = []
-    for i in np.flatnonzero(shares > FREQUENT):
-        beside = np.r_[shares[max(i - 3, 0) : i], shares[i + 1 : i + 4]]
-        if not len(beside) or shares[i] > 3 * np.median(beside):
-            spikes.append(seen[i])
-    return np.array(spikes, dtype=np.int64)
-
 
 # %% ../../nbs/evaluation/columns.ipynb #c2f8dde
 _BINS = 10  # of a number in the table of a pair
@@ -279,8 +137,8 @@ def _summarise(
     numbers: dict[tuple[str, str], float] = {}
     for column, k in zip(columns, counts):
         if column.ordered:
-            moments = _moments(column.grid, k[:-1])
-            numbers["mean", column.name], numbers["std", column.name] = moments
+            mean, std = moments(column.grid, k[:-1])
+            numbers["mean", column.name], numbers["std", column.name] = mean, std
     cut = np.reshape([bins[p] for p, (bins, _) in zip(places, cuts)], (-1, n)).T
     tables = pair_tables(cut, tuple(size for _, size in cuts))
     if cuts:
@@ -300,10 +158,10 @@ def _differences(
     out = {key: abs(left.numbers[key] - right.numbers[key]) for key in left.numbers}
     for column, a, b in zip(columns, left.counts, right.counts):
         if column.ordered:
-            ks, w1 = _line_distances(column.grid, a[:-1], b[:-1])
+            ks, w1 = line_distances(column.grid, a[:-1], b[:-1])
             out["ks", column.name], out["w1", column.name] = ks, w1
         else:
-            out["tv", column.name] = _level_distance(a, b)
+            out["tv", column.name] = level_distance(a, b)
     distances = total_variation(left.tables, right.tables)
     return out | {
         ("tv", label): d for label, d in zip(_label_pairs(columns), distances)
@@ -311,7 +169,7 @@ def _differences(
 
 
 # %% ../../nbs/evaluation/columns.ipynb #c50914c
-_MEAN_NORMAL = np.sqrt(2 / np.pi)  # mean of |Z|, Z standard normal
+MEAN_NORMAL = np.sqrt(2 / np.pi)  # mean of |Z|, Z standard normal
 _SPLIT_ROWS = 20_000  # real rows in a split, at most
 
 
@@ -354,7 +212,7 @@ def share_yardstick(
 ) -> float:
     "The expected error of a share in another sample."
     p = min(max(share, 1 / n), 1 - 1 / n)
-    return float(_MEAN_NORMAL * np.sqrt(p * (1 - p) * (1 / n + 1 / m)))
+    return float(MEAN_NORMAL * np.sqrt(p * (1 - p) * (1 / n + 1 / m)))
 
 
 # %% ../../nbs/evaluation/columns.ipynb #ce82601
@@ -374,9 +232,9 @@ def quantile_ratios(
     p = np.array(QUANTILES)
     upto = np.cumsum(real) / n
     below = np.r_[0, upto[:-1]]
-    place = _quantile_places(synth)
+    place = quantile_places(synth)
     error = np.maximum(np.maximum(p - upto[place], below[place] - p), 0)
-    return error / (_MEAN_NORMAL * np.sqrt(p * (1 - p) * (1 / n + 1 / m)))
+    return error / (MEAN_NORMAL * np.sqrt(p * (1 - p) * (1 / n + 1 / m)))
 
 
 def _compare_distinct(real: np.ndarray, synth: np.ndarray) -> tuple[float, float]:
@@ -388,99 +246,7 @@ def _compare_distinct(real: np.ndarray, synth: np.ndarray) -> tuple[float, float
     seen = [np.sum(1 - (1 - k / c.sum()) ** c) for c in (real, synth)]
     error = float(abs(seen[0] - seen[1]))
     singles = max(np.sum(real == 1), 1)
-    return error, _ratio(error, float(_MEAN_NORMAL * np.sqrt(2 * singles)))
-
-
-# %% ../../nbs/evaluation/columns.ipynb #c6fc33c
-MAX_RAW_VALUES = 2**23  # of a table, in memory
-
-
-class RowSample:
-    "Frames of rows: all of them, or those with the smallest random numbers."
-
-    def __init__(
-        self,
-        most: int,  # rows to keep
-        seed: Any = 0,
-    ):
-        self.most = most
-        self.rng = np.random.default_rng(seed)
-        self.rows = 0  # rows seen
-        self.kept: list[tuple[np.ndarray, pd.DataFrame]] = []  # numbers, rows
-
-    def add(self, frame: pd.DataFrame) -> None:
-        "Take the rows of a frame."
-        self.rows += len(frame)
-        self.kept.append((self.rng.random(len(frame)), frame))
-        if sum(len(numbers) for numbers, _ in self.kept) > 2 * self.most:
-            self.kept = [self._smallest()]
-
-    def _smallest(self) -> tuple[np.ndarray, pd.DataFrame]:
-        numbers = np.concatenate([numbers for numbers, _ in self.kept])
-        frame = pd.concat([rows for _, rows in self.kept], ignore_index=True)
-        if len(frame) <= self.most:
-            return numbers, frame
-        at = np.sort(np.argpartition(numbers, self.most)[: self.most])
-        return numbers[at], frame.iloc[at].reset_index(drop=True)
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        "The rows that were kept."
-        return self._smallest()[1]
-
-
-def _piece_values(piece: Any, schema: Schema) -> pd.DataFrame:
-    "A piece with its numbers and dates as such, however its file stores them."
-    frame = nw.from_native(piece, eager_only=True).to_pandas()
-    for axis in schema.axes:
-        if axis.binned:
-            values = binned_values(frame[axis.name], schema[axis.name])
-            frame[axis.name] = values
-    return frame
-
-
-def has_units(
-    table: Any,  # a table of any sort, or codes
-) -> bool:
-    "Whether the values of a table can be compared: neither codes nor on a cluster."
-    codes = isinstance(table, np.ndarray)
-    return not codes and not isinstance(open_source(table), ClusterSource)
-
-
-def open_rows(
-    table: Any,  # a table of any sort; not codes
-    schema: Schema | None = None,  # needed for files and queries
-    name: str = "table",  # how error messages call it
-    seed: Any = 0,  # of the sample of a table that is too large
-) -> Any:  # a frame, as narwhals sees it
-    "The rows of a table, in memory."
-    if isinstance(table, np.ndarray):
-        raise InputError(
-            f"{name} holds codes, which have no units", "give the table itself"
-        )
-    source = open_source(table)
-    if isinstance(source, MemorySource):
-        return open_frame(source.preview(schema))  # type: ignore[arg-type]
-    if isinstance(source, ClusterSource):
-        raise InputError(
-            f"{name} lies on a cluster, and values are compared in memory",
-            "give a sample of its rows",
-        )
-    if schema is None:
-        raise InputError(f"{name} is read by a schema", "give the schema, too")
-    preview(table, schema)
-    sample = RowSample(max(MAX_RAW_VALUES // len(schema.names), 4), seed)
-    for piece in source.read(schema):
-        sample.add(_piece_values(piece, schema))
-    if sample.rows > sample.most:
-        warnings.warn(
-            f"{name} has {sample.rows:,} rows: {sample.most:,} of them, drawn "
-            "uniformly, are compared in the units of the columns.",
-            stacklevel=3,
-        )
-    if not sample.rows:
-        raise empty_table()
-    return open_frame(sample.frame)
+    return error, _ratio(error, float(MEAN_NORMAL * np.sqrt(2 * singles)))
 
 
 # %% ../../nbs/evaluation/columns.ipynb #c56374c
@@ -502,13 +268,13 @@ def _line_rows(
     if not counts[0].sum() or not counts[1].sum():
         return []
     out = []
-    places = zip(QUANTILES, *map(_quantile_places, counts), quantile_ratios(*counts))
+    places = zip(QUANTILES, *map(quantile_places, counts), quantile_ratios(*counts))
     for level, a, b, ratio in places:
         x, y = grid[a], grid[b]
         out.append((f"q{100 * level:02.0f}", name, x, y, abs(x - y), ratio))
     out.append(("ks", name, np.nan, np.nan, errors["ks", name], ratios["ks", name]))
     seen = grid[counts[0] > 0]
-    units = {"w1_range": np.ptp(seen), "w1_std": _moments(grid, counts[0])[1]}
+    units = {"w1_range": np.ptp(seen), "w1_std": moments(grid, counts[0])[1]}
     for metric, unit in units.items():
         value = _ratio(errors["w1", name], unit)
         out.append((metric, name, np.nan, np.nan, value, ratios["w1", name]))
@@ -538,47 +304,6 @@ def _column_rows(
 
 
 # %% ../../nbs/evaluation/columns.ipynb #cfddaf8
-def open_paired_columns(
-    real: Any,  # the real table, of any sort; not codes
-    synth: Any,  # the synthetic table: the same
-    # says what is a number, a date or a level; needed for files and queries
-    schema: Schema | None = None,
-    columns: Sequence[str] | None = None,  # some of the columns; all common ones
-) -> list[PairedColumn]:
-    "The columns of two tables, each on its common grid."
-    tables = [open_rows(real, schema, "real"), open_rows(synth, schema, "synth")]
-    if len(tables[0]) < 4:
-        raise InputError(
-            f"The real table has {len(tables[0])} rows",
-            "give at least four, so that it can be split",
-        )
-    known = [name for name in tables[0].columns if name in tables[1].columns]
-    if schema is not None:
-        known = [name for name in schema.names if name in known]
-    if not known:
-        raise InputError(
-            "The two tables have no column in common", "give tables with equal names"
-        )
-    names = known if columns is None else list(columns)
-    for name in names:
-        if name not in known:
-            raise InputError(
-                f"columns names {name!r}",
-                f"choose from those of both tables: {', '.join(known)}",
-            )
-    if not names:
-        raise InputError("is empty", "name a column", argument="columns", value=columns)
-    out = []
-    for name in names:
-        kind = None
-        if schema is not None:
-            axis = schema[name].axis
-            kind = axis.kind if axis.binned else "level"
-        left, right = (to_pandas_series(t[name]) for t in tables)
-        out.append(pair_column(name, left, right, kind))
-    return out
-
-
 def compare_columns(
     real: Any,  # the real table, of any sort; not codes
     synth: Any,  # the synthetic table: the same

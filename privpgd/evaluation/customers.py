@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from ..table.columns import Categorical
 from ..table.dates import Datetime
+from ..table.levels import Categorical
 from ..table.numbers import Numeric
 from ..table.schema import Schema
 

@@ -20,7 +20,8 @@ import numpy as np
 import pandas as pd
 
 from ..core.checks import InputError, one_of
-from ..table.columns import Boolean, Categorical, Ordinal, PrivacyWarning
+from ..table.columns import PrivacyWarning
+from ..table.levels import Boolean, Categorical, Ordinal
 from ..table.numbers import Numeric
 from ..table.schema import Schema
 

@@ -12,17 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privpgd.evaluation.columns import (
-    _FIELDS,
-    _line_values,
-    _ratio,
-    open_rows,
-    split_sizes,
-)
-
 from ..core.checks import InputError, one_of, whole_number
 from ..table.dtypes import to_pandas_series
 from ..table.schema import Schema
+from .columns import _FIELDS, _ratio, split_sizes
+from .paired import _line_values, open_rows
 
 # %% ../../nbs/evaluation/downstream.ipynb #cf955da
 _LEVELS = 250  # of a category, at most

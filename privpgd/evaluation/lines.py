@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from ..core.checks import whole_number
-from .columns import QUANTILES
+from .paired import QUANTILES
 from .units import show_units
 from .verdict import grade_columns, verdict
 

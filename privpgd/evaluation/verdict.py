@@ -20,19 +20,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privpgd.evaluation.columns import (
+from privpgd.evaluation.paired import (
     _DAY,
-    _FIELDS,
-    _MEAN_NORMAL,
     QUANTILES,
     PairedColumn,
-    _quantile_places,
     open_paired_columns,
+    quantile_places,
 )
 
 from ..core.checks import InputError, finite_number, whole_number
 from ..core.figures import GREY, RUST, canvas, canvases
 from ..table.schema import Schema
+from .columns import _FIELDS, MEAN_NORMAL
 from .units import ratio_words, value_words
 
 # %% ../../nbs/evaluation/verdict.ipynb #c943386
@@ -46,7 +45,7 @@ def ratio_limits(
     "Limits that all errors of another sample keep with a probability of 95 %."
     from scipy.special import stdtrit
 
-    student = stdtrit(50, 1 - 0.025 / number) / _MEAN_NORMAL
+    student = stdtrit(50, 1 - 0.025 / number) / MEAN_NORMAL
     return float(student), float(np.sqrt(np.log(40 * number) / 2))
 
 
@@ -230,7 +229,7 @@ def _is_skewed(column: PairedColumn) -> bool:
     counts = column.count(column.real)[:-1]
     if column.kind != "number" or not counts.any():
         return False
-    q25, q50, q75 = column.grid[_quantile_places(counts)[2:5]]
+    q25, q50, q75 = column.grid[quantile_places(counts)[2:5]]
     ends = column.grid[-1] - q50, q50 - column.grid[0]
     return max(ends) > 10 * (q75 - q25)
 

@@ -15,11 +15,11 @@ import narwhals as nw
 import numpy as np
 
 from ..core.files import write_text
+from ..table.bins import clip_counts
 from ..table.clusters import ClusterSource
 from ..table.columns import Column, is_missing
 from ..table.dtypes import to_pandas_series
 from ..table.files import StrayValueError
-from ..table.numbers import clip_counts
 from ..table.pieces import SourceError, with_person
 from ..table.schema import Schema
 from ..table.sources import open_source, preview

@@ -41,10 +41,11 @@ from privpgd.private.spending import (
 )
 
 from ..core.checks import Advice, InputError, make_options
-from ..table.columns import Boolean, Categorical, Column, SchemaError, is_missing
+from ..table.columns import Column, SchemaError, is_missing
 from ..table.dates import Datetime, any_instants
 from ..table.dtypes import open_frame, to_pandas_series
 from ..table.grids import MOST_LEVELS, make_forks
+from ..table.levels import Boolean, Categorical
 from ..table.numbers import Numeric, any_numbers
 from ..table.schema import Schema
 from .binning import make_fine

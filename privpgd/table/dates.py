@@ -31,16 +31,11 @@ from privpgd.table.columns import (
     output_dtype,
     set_fields,
 )
-from privpgd.table.numbers import (
-    KIND_WORDS,
-    BinnedColumn,
-    check_bins,
-    place_in_bins,
-    whole_bins,
-)
 
 from ..core.checks import Advice
+from .bins import BinnedColumn, check_bins, place_in_bins, whole_bins
 from .grids import Fine, Grid, calendar_grid
+from .numbers import KIND_WORDS
 
 # %% ../../nbs/table/dates.ipynb #c049
 _CONVERT = Advice(

@@ -28,8 +28,9 @@ from typing import Any
 
 import pandas as pd
 
-from .columns import Categorical, SchemaError
+from .columns import SchemaError
 from .dates import Datetime
+from .levels import Categorical
 from .numbers import Numeric, to_numbers
 from .schema import Schema, decimals_words, infer_column
 

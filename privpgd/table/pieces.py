@@ -35,9 +35,9 @@ import pyarrow as pa
 from tqdm.auto import tqdm
 
 from ..core.checks import InputError
+from .bins import clip_counts
 from .columns import Identifier, SchemaError
 from .dtypes import to_pandas_series
-from .numbers import clip_counts
 from .schema import Schema
 
 # %% ../../nbs/table/pieces.ipynb #c011
@@ -199,6 +199,7 @@ class TableSource:
 
     where = ""  # what the last piece was read from, such as "file.csv: "
     hint = ""  # what may be wrong when the engine fails
+    total = False  # any value has a code, while the table is folded
 
     def __init__(self, table: Any):
         self.table = table
@@ -250,6 +251,7 @@ class TableSource:
         total: bool = False,  # any value has a code
     ) -> Part:
         "Encode the table piece by piece and add the pieces up."
+        self.total = total
         options: dict = dict(person=person, total=total)
         read = schema if person is None else with_person(schema, person)
         source = self if person is None else self.sort_by(person)

@@ -28,15 +28,6 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import pandas as pd
 
-from privpgd.table.columns import (
-    Boolean,
-    Categorical,
-    Column,
-    Ordinal,
-    PrivacyWarning,
-    SchemaError,
-    is_missing,
-)
 from privpgd.table.dates import (
     Datetime,
     from_microseconds,
@@ -55,7 +46,9 @@ from privpgd.table.dtypes import (
 from ..core.checks import check_codes
 from ..core.files import write_text
 from ..core.records import Axis
+from .columns import Column, PrivacyWarning, SchemaError, is_missing
 from .grids import Fine
+from .levels import Boolean, Categorical, Ordinal
 from .numbers import Numeric, to_numbers
 from .values import binned_values, plain_values, public_series
 

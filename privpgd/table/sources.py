@@ -35,11 +35,12 @@ from privpgd.table.pieces import (
 )
 
 from ..core.checks import InputError
+from .bins import warn_clipped
 from .clusters import DaskSource, SparkSource
 from .columns import ClipWarning, SchemaError
 from .dtypes import empty_table, open_frame, two_columns_of_one_name
-from .files import Files, FileSource, is_path
-from .numbers import warn_clipped
+from .files import FileSource
+from .paths import Files, is_path
 from .queries import LazySource, QuerySource, RelationSource
 from .schema import Schema
 

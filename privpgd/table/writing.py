@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from ..core.files import write_atomically
 from .columns import Column
-from .files import arrow_kind, file_format
+from .files import arrow_kind
+from .paths import file_format
 from .pieces import SourceError, explain_failure
 from .schema import Schema
 
