@@ -4,14 +4,9 @@
 
 # %% auto #0
 __all__ = [
-    "ONEWAY_SHARE",
-    "RATES",
     "PLAN_HEAD",
-    "planned_marginals",
     "plan_stages",
     "with_planned_bins",
-    "memory_needed",
-    "check_memory",
     "Plan",
     "plan_rows",
     "plan_text",
@@ -22,15 +17,12 @@ __all__ = [
 
 # %% ../../nbs/app/plan.ipynb #c003
 import html
-import itertools
 import json
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from privpgd.app.forecast import (
     FORECAST_HEAD,
@@ -41,11 +33,19 @@ from privpgd.app.forecast import (
     forecast_words,
     with_bin_errors,
 )
+from privpgd.app.resources import (
+    as_selector,
+    median_pair,
+    memory_needed,
+    memory_refusal,
+    planned_marginals,
+    predict_seconds,
+    selector_name,
+)
 from privpgd.core.checks import (
     Advice,
     InputError,
     make_options,
-    one_of,
     whole_number,
 )
 
@@ -53,89 +53,58 @@ from ..core.memory import memory_limit, size_words
 from ..private.account import Budget
 from ..private.binning import MOST_BINS, number_of_bins
 from ..private.calibration import calibrate
-from ..private.counting import CELL_LIMIT, memory_problem, normalize_workload
+from ..private.counting import normalize_workload
 from ..private.ledger import Ledger
 from ..private.persons import Unit
 from ..private.scales import ScalePlan, Stages, open_columns, plan_scales
-from ..private.select import SELECTORS, check_selector, is_adaptive, is_selector
+from ..private.select import check_selector, is_adaptive, is_selector
 from ..table.levels import Categorical
-from ..table.pieces import piece_rows
 from ..table.schema import Schema
 from .advice import Expected, advise, expected
-
-# %% ../../nbs/app/plan.ipynb #c013
-# share of the budget for single columns, by preset
-ONEWAY_SHARE = {"default": 0.1, "paper": 0.0}
-
-
-def _k_way(names: list, sizes: list, k: int, share: float) -> list[tuple]:
-    "All k-way marginals as (columns, cells, share of the budget)."
-    cliques = itertools.combinations(names, k)
-    shapes = itertools.combinations(sizes, k)
-    each = share / math.comb(len(names), k)
-    return [(c, math.prod(s), each) for c, s in zip(cliques, shapes)]
-
-
-def planned_marginals(
-    schema: Any,  # the public facts
-    preset: str = "default",  # "default" or "paper"
-    # workload: None for the preset's, a number k, a list of cliques, a dict of weights
-    select: Any = None,
-) -> list[tuple]:  # (columns, cells, share of the budget)
-    "The marginals of a workload that is fixed in advance."
-    names, sizes = list(schema.names), [int(k) for k in schema.shape]
-    one_way = ONEWAY_SHARE[one_of("preset", preset, ONEWAY_SHARE)]
-    if select is None and len(names) < 2:
-        return _k_way(names, sizes, 1, 1.0)
-    if select is None:
-        pairs = _k_way(names, sizes, 2, 1 - one_way)
-        return pairs + (_k_way(names, sizes, 1, one_way) if one_way else [])
-    size = dict(zip(names, sizes))
-    return [
-        (c, math.prod(size[x] for x in c), share)
-        for c, share in normalize_workload(select, schema).items()
-    ]
-
-
-# %% ../../nbs/app/plan.ipynb #c018
-_MOST_PAIRS = {
-    "mst": lambda d: d - 1,
-    "aim": lambda d: 16 * d,
-    "mwem": lambda d: d,
-}  # the most pairs that a selector measures, for d columns
-
-
-def _median_pair(sizes: list) -> int:
-    "Cells of the median pair."
-    if len(sizes) < 2:
-        return sizes[0]
-    return int(np.median([a * b for a, b in itertools.combinations(sizes, 2)]))
 
 
 # %% ../../nbs/app/plan.ipynb #c019
 def _selector_lines(
-    schema: Any, n: int | None, select: str, budget: Budget, unit: Unit
+    schema: Any, n: int | None, selector: Any, budget: Budget, unit: Unit
 ) -> list[Expected]:
     "A selector's marginals, as far as they are known."
+    if not hasattr(selector, "first_noise"):
+        return []
     names, sizes = list(schema.names), [int(k) for k in schema.shape]
-    # by the selector's own account and its own defaults
-    single, pair, times = SELECTORS[select]().first_noise(len(names), budget, unit)
-    lines = []
-    if select != "mwem":
+    # by the selector's own account
+    single, pair, times = selector.first_noise(len(names), budget, unit)
+    lines, name = [], selector_name(selector)
+    if name != "mwem":
         lines = [expected((x,), k, single, n) for x, k in zip(names, sizes)]
     if times:
-        words = f"{select}'s pairs" + (", at most" if select == "aim" else "")
-        lines.append(expected((words,), _median_pair(sizes), pair, n, times))
+        words = f"{name}'s pairs" + (", at most" if name == "aim" else "")
+        lines.append(expected((words,), median_pair(sizes), pair, n, times))
     return lines
+
+
+def _is_untold(select: Any) -> bool:
+    "Whether this is a selector that cannot tell its noise before it chooses."
+    selector = as_selector(select)
+    return selector is not None and not hasattr(selector, "first_noise")
+
+
+def _untold_words(select: Any) -> tuple[str, ...]:
+    "One sentence where a selector does not tell its noise."
+    if not _is_untold(select):
+        return ()
+    return (
+        f"The selector {selector_name(select)} does not tell its noise before it "
+        "chooses (it has no first_noise): noise and errors of what it measures are "
+        "left out, and memory and time are those of all pairs.",
+    )
 
 
 def _planned_lines(
     schema: Any, n: int | None, budget: Budget, preset: str, select: Any, unit: Unit
 ) -> tuple:
     "Every marginal with its noise."
-    if isinstance(select, str):
-        check_selector(select)
-        return tuple(_selector_lines(schema, n, select, budget, unit))
+    if selector := as_selector(select):
+        return tuple(_selector_lines(schema, n, selector, budget, unit))
     rows = planned_marginals(schema, preset, select)
     sigmas = calibrate(budget, [share for _, _, share in rows], unit)
     return tuple(
@@ -188,8 +157,8 @@ def _second_lines(
     rest: Any,
 ) -> list[Expected]:
     "The marginals that are measured after the first stage, with their noise."
-    if isinstance(rest, str):
-        lines = _selector_lines(planned, n, rest, budget, unit)
+    if selector := as_selector(rest):
+        lines = _selector_lines(planned, n, selector, budget, unit)
         more = math.sqrt(1 / (1 - scales.share))  # what is left is as much noisier
         return [expected(x.columns, x.cells, more * x.sigma, n, x.times) for x in lines]
     if rest is None or scales.pair_sigma is None:
@@ -216,7 +185,7 @@ def _two_stages(
         return None, schema, planned
     select, usual = o.select, o.usual or o.select is None
     if isinstance(select, str):
-        check_selector(select)
+        check_selector(select)  # before anything else is asked of it
     if select is None:
         select = {c: share for c, _, share in planned_marginals(schema, o.preset)}
     stages, rest = plan_stages(schema, select, unit, usual)
@@ -235,150 +204,6 @@ def _two_stages(
     ]
     lines += _second_lines(cut, n, budget, unit, scales, rest)
     return replace(scales, bins=None if n is None else bins), cut, tuple(lines)
-
-
-# %% ../../nbs/app/plan.ipynb #c026
-def _all_cells(sizes: list) -> int:
-    "Cells of all columns and all pairs, which a selector counts."
-    squares = sum(k * k for k in sizes)
-    return sum(sizes) + (sum(sizes) ** 2 - squares) // 2
-
-
-def memory_needed(
-    schema: Any,  # the public facts
-    *,
-    preset: str = "default",  # "default" or "paper"
-    # workload: None for the preset's, a number k, a list of cliques, a dict of weights,
-    # "mst", "aim" or "mwem"
-    select: Any = None,
-    n_particles: int = 100_000,  # rows of the synthetic table
-    # number of rows, if it is known: a piece is no longer than the table
-    n: int | None = None,
-) -> int:  # bytes
-    "Memory of the large arrays of a release, for any number of rows."
-    sizes = [int(k) for k in schema.shape]
-    d = len(sizes)
-    # codes, and a few numbers of eight bytes for one column
-    piece = min(piece_rows(d), n or math.inf) * (4 * d + 64)
-    if isinstance(select, str):
-        check_selector(select)
-        counted = _all_cells(sizes)
-        measured = sum(sizes) + _MOST_PAIRS[select](d) * _median_pair(sizes)
-    else:
-        marginals = planned_marginals(schema, preset, select)
-        counted = measured = sum(cells for _, cells, _ in marginals)
-    return int(8 * counted + 64 * measured + piece + 16 * d * n_particles)
-
-
-# %% ../../nbs/app/plan.ipynb #c031
-RATES = dict(
-    encode=50e-9,  # seconds for a value
-    count=5e-9,  # row and marginal
-    noise=18e-6,  # cell
-    fit=28e-6,  # cell
-    table=8e-3,  # marginal
-    draw=150e-9,  # entry
-    visit=1.2e-9,  # move that is looked at
-    epoch=40e-9,  # marginal, particle and epoch
-    project=4e-3,  # cell, preset "paper"
-    descend=120e-9,  # marginal, particle and epoch, preset "paper"
-)
-
-
-def _predict_seconds(
-    sizes: list,
-    lines: tuple,
-    n: int,
-    m: int,
-    preset: str,
-    select: Any = None,
-    epochs: int | None = None,
-) -> dict[str, float]:
-    "Predicted seconds of each part on one core."
-    d = len(sizes)
-    r = RATES
-    total = sum(line.times for line in lines)
-    cells = sum(line.cells * line.times for line in lines)
-    counted = d + math.comb(d, 2) if isinstance(select, str) else total
-    count = n * (d * r["encode"] + counted * r["count"])
-    noise = cells * r["noise"]
-    if preset == "paper":
-        fit = cells * r["project"] + 0.5 * total
-        rows = total * m * (1000 if epochs is None else epochs) * r["descend"]
-        return dict(count=count, noise=noise, fit=fit, rows=rows)
-    pairs = sum(line.times for line in lines if line.cells > max(sizes))
-    fit = 0.5 + cells * r["fit"] + pairs * r["table"]
-    sweeps = 3 * pairs * 2 * float(np.mean(sizes)) * r["visit"]
-    rows = m * (d * r["draw"] + sweeps + total * (epochs or 0) * r["epoch"])
-    return dict(count=count, noise=noise, fit=fit, rows=rows)
-
-
-# %% ../../nbs/app/plan.ipynb #c044
-def _largest_marginal(schema: Any, preset: str, select: Any) -> tuple[int, tuple]:
-    "Cells and columns of the largest marginal that is counted."
-    size = dict(zip(schema.names, map(int, schema.shape)))
-    cliques = [tuple(sorted(size, key=lambda name: -size[name])[:2])]
-    if not isinstance(select, str):
-        cliques = [
-            columns for columns, _, _ in planned_marginals(schema, preset, select)
-        ]
-    return max((math.prod(size[name] for name in c), c) for c in cliques)
-
-
-def _memory_remedy(helpful: list[str]) -> Advice:
-    "What to do about too little memory; these selectors would fit."
-    if not helpful:
-        words = "use fewer bins, merge levels, or drop columns"
-        return Advice(words, words)
-    quoted = " or ".join(map(repr, helpful))
-    return Advice(
-        f"use fewer bins, or let select={quoted} choose some marginals",
-        f"use fewer bins, or let --select {' or '.join(helpful)} choose some marginals",
-    )
-
-
-def _refusal(
-    schema: Any, preset: str, select: Any, limit: int | None, **sizes: Any
-) -> InputError | None:  # sizes: n_particles and n, as in `memory_needed`
-    "Why a release cannot be carried out, or None."
-    needed = memory_needed(schema, preset=preset, select=select, **sizes)
-    cells, columns = _largest_marginal(schema, preset, select)
-    if cells > CELL_LIMIT:
-        return InputError(
-            f"The marginal of {', '.join(map(repr, columns))} has {cells:,} cells, "
-            f"more than {CELL_LIMIT:,}",
-            "use fewer bins, merge levels, or drop the column",
-        )
-    if limit is None or memory_problem("The plan", needed, limit, "") is None:
-        return None
-    helpful = []
-    if not isinstance(select, str):
-        for other in ("aim", "mst"):
-            if _refusal(schema, preset, other, limit, **sizes) is None:
-                helpful.append(other)
-    return InputError(
-        f"The plan needs about {size_words(needed)} of memory and this machine has "
-        f"{size_words(limit)}",
-        _memory_remedy(helpful),
-    )
-
-
-def check_memory(
-    schema: Any,  # the public facts
-    *,
-    preset: str = "default",  # "default" or "paper"
-    # workload: None for the preset's, a number k, a list of cliques, a dict of weights,
-    # "mst", "aim" or "mwem"
-    select: Any = None,
-    n_particles: int = 100_000,  # rows of the synthetic table
-    memory: int | None = None,  # bytes that may be used; None for this machine's
-) -> int:  # bytes needed
-    "Refuse a release that does not fit, with advice, before a row is read."
-    limit = memory_limit() if memory is None else memory
-    refusal = _refusal(schema, preset, select, limit, n_particles=n_particles)
-    if refusal:
-        raise refusal
-    return memory_needed(schema, preset=preset, select=select, n_particles=n_particles)
 
 
 # %% ../../nbs/app/plan.ipynb #c047
@@ -574,7 +399,7 @@ def plan_text(
 
     body = plan_rows(plan.marginals)
     head, cost = _plan_heading(plan)
-    rows = [PLAN_HEAD[: len(body[0])], *body]
+    rows = [PLAN_HEAD[: len(body[0])], *body] if body else []
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = [head]
     for first, *rest in rows:
@@ -599,7 +424,7 @@ def plan_html(plan: Plan) -> str:
         return "".join(f"<{tag}>{html.escape(str(x))}</{tag}>" for x in texts)
 
     rows = plan_rows(plan.marginals)
-    head = f"<tr>{cells('th', PLAN_HEAD[: len(rows[0])])}</tr>"
+    head = f"<tr>{cells('th', PLAN_HEAD[: len(rows[0]) if rows else 0])}</tr>"
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
     notes = cells("li", filter(None, [_stage_words(plan), *plan.advice, plan.problem]))
     words = "; ".join(_plan_heading(plan))
@@ -622,7 +447,7 @@ class PlanOptions:
 
     preset: str = "default"  # "default" or "paper"
     # workload: None for the preset's, a number k, a list of cliques, a dict of weights,
-    # "mst", "aim" or "mwem"
+    # "mst", "aim" or "mwem", or a selector
     select: Any = None
     n_particles: int = 100_000  # rows of the synthetic table
     epochs: int | None = None  # of descent; None for the preset's
@@ -637,7 +462,7 @@ class PlanOptions:
 
 def _price_of_rows(lines: tuple, unit: Unit) -> tuple[str, ...]:
     "What other numbers of rows a person would cost, in a sentence."
-    if unit.person is None:
+    if unit.person is None or not lines:
         return ()
     sigma = max(line.sigma for line in lines) / unit.rows
     prices = (f"{k * sigma:.3g} with max_rows={k}" for k in (1, 2, 4, 8, 16))
@@ -692,15 +517,19 @@ def plan(
     needs: dict[str, Any] = dict(n_particles=o.n_particles, n=n)
     needed = memory_needed(planned, preset=o.preset, select=o.select, **needs)
     sizes = [int(k) for k in planned.shape]
-    seconds = _predict_seconds(
-        sizes, lines, n or 0, o.n_particles, o.preset, o.select, o.epochs
+    timed = lines
+    if _is_untold(o.select):
+        timed = tuple(expected(c, k, 1.0, n) for c, k, _ in planned_marginals(planned))
+    seconds = predict_seconds(
+        sizes, timed, n or 0, o.n_particles, o.preset, o.select, o.epochs
     )
     if n is None:
         del seconds["count"]
     limit = memory_limit() if o.memory is None else o.memory
-    refusal = _refusal(planned, o.preset, o.select, limit, **needs)
+    refusal = memory_refusal(planned, o.preset, o.select, limit, **needs)
     hidden = bin_advice(schema, o.public)
     advice = (*advise(planned, lines, n, epsilon, delta), *hidden) if n else ()
+    advice = (*_untold_words(o.select), *_price_of_rows(lines, unit), *advice)
     return Plan(
         n,
         len(sizes),
@@ -711,7 +540,7 @@ def plan(
         lines,
         needed,
         seconds,
-        (*_price_of_rows(lines, unit), *advice),
+        advice,
         Advice(str(refusal), refusal.render(shell=True)) if refusal else None,
         _forecasts(schema, planned, lines, n, o.public),
         scales,

@@ -18,13 +18,12 @@ __all__ = [
 import itertools
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from privpgd.app.advice import (
     measured_lines,
@@ -33,16 +32,21 @@ from privpgd.app.advice import (
     warnings_of,
 )
 from privpgd.app.charts import (
-    bars,
     curve,
     folded,
     heat_map,
     page,
     paragraph,
     section,
-    steps,
     table,
     text,
+)
+from privpgd.app.report_columns import (
+    MOST_ROWS,
+    cell_shares,
+    columns_section,
+    forecast_section,
+    units_section,
 )
 from privpgd.private.ledger import (
     Ledger,
@@ -56,20 +60,12 @@ from .. import __version__
 from ..core.checks import InputError
 from ..core.files import write_text
 from ..core.records import axes_of, estimate_total
-from ..evaluation.columns import compare_columns
-from ..evaluation.downstream import compare_downstream
 from ..evaluation.marginals import pair_tables, total_variation
 from ..evaluation.metrics import as_codes, evaluate
-from ..evaluation.paired import has_units, open_paired_columns
-from ..evaluation.units import precise_columns, show_units, value_words
-from ..evaluation.verdict import axis_scale, grade_columns, verdict
 from ..private.entries import ledger_lines
 from ..private.measure import UNNOISED
 from ..table.schema import decimals_words
-from ..table.sources import count_rows
-from .forecast import FORECAST_HEAD, forecast_columns, forecast_rows
 from .plan import PLAN_HEAD, plan_rows
-from .synthesizer import sample_rows
 
 
 # %% ../../nbs/app/report.ipynb #c021
@@ -186,9 +182,6 @@ def _warning_section(sentences: list[str], rows: str) -> str:
 
 
 # %% ../../nbs/app/report.ipynb #c031
-_MOST_ROWS = 2000  # rows of a folded table
-
-
 def _entry_row(entry: Any) -> tuple:
     "One entry of the ledger as texts."
     return (
@@ -210,7 +203,7 @@ def _ledger_section(model: Any) -> str:
             "chosen along the way."
         )
     head = ["columns", "what", "cells", "sigma", "share"]
-    every = map(_entry_row, ledger.entries[:_MOST_ROWS])
+    every = map(_entry_row, ledger.entries[:MOST_ROWS])
     return section(
         "The ledger",
         paragraph(
@@ -275,13 +268,6 @@ def _noise_map(model: Any) -> str:
 
 
 # %% ../../nbs/app/report.ipynb #c032
-def _cell_shares(codes: np.ndarray, columns: Sequence, shape: Sequence) -> np.ndarray:
-    "Shares of the cells of some columns of codes."
-    sizes = tuple(int(shape[j]) for j in columns)
-    cells = np.ravel_multi_index(tuple(codes[:, j] for j in columns), sizes)
-    return np.bincount(cells, minlength=math.prod(sizes)) / len(codes)
-
-
 def _marginal_l1(real: np.ndarray, model: Any, cliques: Iterable) -> dict[tuple, float]:
     "L1 distance between the marginals of the real and of the synthetic codes."
     names = list(model.schema_.names)
@@ -289,7 +275,7 @@ def _marginal_l1(real: np.ndarray, model: Any, cliques: Iterable) -> dict[tuple,
     out = {}
     for clique in cliques:
         columns = [names.index(name) for name in clique]
-        a, b = (_cell_shares(codes, columns, shape) for codes in (real, model.codes_))
+        a, b = (cell_shares(codes, columns, shape) for codes in (real, model.codes_))
         out[tuple(clique)] = float(np.abs(a - b).sum())
     return out
 
@@ -306,7 +292,7 @@ _NOISE_WORDS = (
 def _noise_section(model: Any, real: np.ndarray | None = None) -> str:
     "Noise and expected error; with the real codes also the error that came out."
     lines = sorted(measured_lines(model), key=lambda line: -line.ratio)
-    shown = lines[:_MOST_ROWS]
+    shown = lines[:MOST_ROWS]
     head = ["marginal", "cells", "noise (rows)", "noise / uniform cell"]
     head.append("expected raw L1")
     rows = [
@@ -332,48 +318,6 @@ def _noise_section(model: Any, real: np.ndarray | None = None) -> str:
 
 
 # %% ../../nbs/app/report.ipynb #c035
-def _columns_section(model: Any, real: np.ndarray | None = None, most: int = 60) -> str:
-    "Histograms of the synthetic columns, with the real ones when given."
-    schema = model.schema_
-    axes = axes_of(schema)[:most]
-    figures, rows = [], []
-    for j, (axis, column) in enumerate(zip(axes, schema.columns)):
-        synth = _cell_shares(model.codes_, [j], schema.shape)
-        own = None if real is None else _cell_shares(real, [j], schema.shape)
-        labels = list(column.labels)
-        known = hasattr(column, "low") and axis.binned
-        ends = (column.low, column.high) if known else None
-        drawing = bars(axis.name, labels, synth, own, ends)
-        figures.append(
-            f"<figure><figcaption>{text(axis.name)}</figcaption>{drawing}</figure>"
-        )
-        both = [x for x in (synth, own) if x is not None]
-        for i, label in enumerate(labels[:200]):
-            rows.append((axis.name, label, *(f"{x[i]:.2%}" for x in both)))
-    words = (
-        "The share of the rows in each level or bin. The number at the top right "
-        "belongs to the highest bar; missing values stand apart."
-    )
-    binned = [c for axis, c in zip(axes, schema.columns) if axis.binned]
-    if not all(isinstance(getattr(c, "bins", None), (int, np.integer)) for c in binned):
-        words += " Bars are equally wide, also where the bins are not."
-    if len(schema.names) > most:
-        words += f" The first {most} of {len(schema.names)} columns are shown."
-    head = ["column", "level or bin", "synthetic"]
-    key = '<span class="swatch"></span>synthetic'
-    if real is not None:
-        head.append("real (not private)")
-        key += '<span class="stroke"></span>real (not private)'
-    shares = table(head, rows[:3000], "Shares of every level or bin")
-    return section(
-        "The columns",
-        paragraph(words),
-        f'<p class="key">{key}</p>',
-        f'<div class="grid">{"".join(figures)}</div>',
-        folded("The same as a table", shares),
-    )
-
-
 _HISTORIES = (
     ("epoch", "loss", "the distance to the noisy marginals after each epoch"),
     (
@@ -473,149 +417,6 @@ def _error_section(model: Any, real: np.ndarray, **options: Any) -> str:
         "How close is it (not private)",
         table(["error", "value", "meaning"], rows, caption),
         _pair_errors(model, real),
-    )
-
-
-# %% ../../nbs/app/report.ipynb #ca5e916
-def _verdict_html(words: str) -> str:
-    "The lines of a verdict: those that are indented belong to the one above."
-    out = []
-    for line in words.splitlines():
-        words = text(line.strip())
-        item = line.startswith("  ")
-        out.append(f"<li>{words}</li>" if item else f'<p class="grade">{words}</p>')
-    joined = "".join(out).replace("</p><li>", "</p><ul><li>")
-    joined = joined.replace("</li><p ", "</li></ul><p ")
-    return joined + "</ul>" * joined.endswith("</li>")
-
-
-def _unit_figure(column: Any, precise: bool) -> str:
-    "Real and synthetic values of one column, on an axis that suits it."
-    sides = [column.count(side)[:-1] for side in (column.synth, column.real)]
-    if not column.ordered:
-        shares = [side[:7] / max(side.sum(), 1) for side in sides]
-        labels = [column.label(v) for v in range(len(shares[0]))]
-        return bars(column.name, labels, *shares)
-    if not all(side.any() for side in sides):
-        return paragraph("no value is present in one of the tables")
-    synth, real = (np.cumsum(side) / side.sum() for side in sides)
-
-    def words(x: float) -> str:
-        return value_words(x, "mean", column.kind, precise=precise)
-
-    return steps(column.name, column.grid, synth, real, axis_scale(column), words)
-
-
-def _unit_rows(errors: Any, grades: Any) -> list[tuple]:
-    "One line a column: its grade and a few statistics, real and synthetic."
-    shown = show_units(errors[errors["kind"] != "prediction"])
-    found = shown.set_index(["column", "metric"])
-
-    def both(name: str, metric: str) -> str:
-        if (name, metric) not in found.index:
-            return ""
-        row = found.loc[(name, metric)]
-        if not row.real:
-            return f"{row.value} ({row.ratio})"
-        return f"{row.real} → {row.synth} ({row.ratio})"
-
-    return [
-        (
-            row.column,
-            row.grade,
-            both(row.column, "mean"),
-            both(row.column, "std"),
-            both(row.column, "q50"),
-            both(row.column, "ks") or both(row.column, "tv"),
-            both(row.column, "missing"),
-        )
-        for row in grades.itertuples()
-    ]
-
-
-def _unit_pictures(real: Any, synth: Any, model: Any, errors: Any, most: int) -> str:
-    "Pictures of the first columns."
-    names = list(model.schema_.names)[:most]
-    close = precise_columns(errors)
-    figures = "".join(
-        f"<figure><figcaption>{text(column.name)}</figcaption>"
-        f"{_unit_figure(column, column.name in close)}</figure>"
-        for column in open_paired_columns(real, synth, model.schema_, names)
-    )
-    key = (
-        '<span class="swatch"></span>synthetic<span class="stroke"></span>real '
-        "(not private)"
-    )
-    return f'<p class="key">{key}</p><div class="grid">{figures}</div>'
-
-
-_UNIT_WORDS = (
-    "The values of the copy against those of the real table, in the units of the "
-    "columns. In brackets: how many times the error that another sample of real rows "
-    "would have; 1.0 is as good as another sample. The pictures show the share of the "
-    "rows up to a value, and the shares of levels."
-)
-_UNIT_HEAD = ("column", "grade", "mean", "sd", "median", "KS or total variation")
-
-
-def _units_section(
-    model: Any, real: Any, options: dict, most: int = 60
-) -> str:  # options: test, target, seed
-    "What the copy is fit for, in words, numbers and pictures. Not private."
-    schema, seed = model.schema_, options["seed"]
-    rows = count_rows(real, schema) if has_units(real) else 0
-    if rows < 4:
-        return ""
-    synth = sample_rows(model, min(rows, len(model.codes_)), seed)
-    errors = compare_columns(real, synth, schema, seed=seed)
-    if options["target"] is not None and has_units(options["test"]):
-        tables = (real, synth, options["test"], schema, options["target"])
-        errors = pd.concat([errors, compare_downstream(*tables, seed=seed)])
-    grades = grade_columns(errors)
-    single = grades["column"].isin(schema.names)
-    shown = show_units(errors)[["metric", "column", "real", "synth", "value", "ratio"]]
-    every = table(
-        ["statistic", "column", "real", "copy", "error", "times another sample"],
-        shown.iloc[:_MOST_ROWS].values.tolist(),
-        "Every statistic, in units",
-    )
-    lines = _unit_rows(errors, grades[single])
-    return section(
-        "What the copy is fit for (not private)",
-        _verdict_html(verdict(errors)),
-        paragraph(_UNIT_WORDS),
-        table([*_UNIT_HEAD, "missing"], lines, "Columns, worst first: real → copy"),
-        _unit_pictures(real, synth, model, errors, most),
-        folded("All statistics of columns and pairs", every),
-    )
-
-
-# %% ../../nbs/app/report.ipynb #c1bd765
-_FORECAST_WORDS = (
-    "From the noise and the bins alone, without the real table: by how much the copy "
-    "is expected to be off before anything else is known. The fit joins all marginals "
-    "and is usually closer. Inside a declared bin values are spread evenly, so a "
-    "column "
-    "whose values crowd in one bin is worse than this table says; inside a learned bin "
-    "they follow from a fine histogram."
-)
-
-
-def _forecast_section(model: Any) -> str:
-    "Expected errors of the columns in their units, from noise and public facts."
-    n = estimate_total(model.measurements_)
-    forecasts = forecast_columns(model.schema_, measured_lines(model), n)
-    if not forecasts:
-        return ""
-    most = len(forecasts)
-    return section(
-        "What to expect of the columns",
-        paragraph(_FORECAST_WORDS),
-        table(
-            FORECAST_HEAD,
-            forecast_rows(forecasts, most),
-            "Expected errors in units; a ratio of 1 is as good as another sample",
-        ),
     )
 
 
@@ -729,15 +530,15 @@ def report_html(
     if codes is not None:
         options = dict(test=unseen, target=target, seed=seed)
         errors = _error_section(model, codes, **options)
-        units = _units_section(model, real, dict(test=test, target=target, seed=seed))
+        units = units_section(model, real, dict(test=test, target=target, seed=seed))
     parts = [
         f"<h1>{text(title)}</h1>",
         _stamps(model, codes is None),
         units,
         _promise_section(model),
-        _forecast_section(model),
+        forecast_section(model),
         _warning_section(warnings_of(model), _about_rows(model, unit)),
-        _columns_section(model, codes),
+        columns_section(model, codes),
         errors,
         _noise_section(model, codes),
         _ledger_section(model),

@@ -55,7 +55,8 @@ from ..table.sources import count_rows, kind_of, preview, rows_known
 from ..table.writing import to_kind, write_rows
 from ..transport.embedding import Embedding
 from .forecast import crowded_bins
-from .plan import check_memory, plan, with_planned_bins
+from .plan import plan, with_planned_bins
+from .resources import check_memory
 from .storage import load_model, mark_seeded, save_model
 
 
@@ -457,11 +458,10 @@ def fit_model(
     head = preview(frame, schema, model.person)
     stored = schema.with_dtypes(head, public=True)
     job = _job_of(model, budget, schema, stored)
-    own = not isinstance(job.select, str) and is_selector(job.select)
-    sizes = dict(select=2 if own else job.select, n_particles=model.n_particles)
+    sizes = dict(select=job.select, n_particles=model.n_particles)
     shaped = with_planned_bins(schema) if job.learns else schema
     check_memory(shaped, preset=model.preset, **sizes)  # before a row is read
-    if model.verbose and not planned and not own:
+    if model.verbose and not planned:
         _show_plan(model, frame, schema, job.select)
     _forget_fit(model)
     model.kind_ = kind_of(frame)
