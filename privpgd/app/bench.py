@@ -37,6 +37,7 @@ from privpgd.evaluation.results import (
 )
 
 from ..evaluation.datasets import Data, list_datasets
+from ..private.account import Budget
 
 # %% auto #0
 __all__ = ["make_jobs", "GridOptions", "finished", "run_grid"]
@@ -109,7 +110,7 @@ def _check_options(options: GridOptions) -> None:
         )
 
 
-def _check_grid(datasets: list, epsilons: list, seeds: list) -> None:
+def _check_grid(datasets: list, epsilons: list, seeds: list, delta: float) -> None:
     "Raise for the first wrong argument of a grid."
     known = set(list_datasets()["name"])
     for name in (d for d in datasets if not isinstance(d, Data)):
@@ -119,7 +120,7 @@ def _check_grid(datasets: list, epsilons: list, seeds: list) -> None:
                 f"choose from {', '.join(sorted(known))}",
             )
     for epsilon in epsilons:
-        finite_number("epsilon", epsilon, remedy="give budgets such as 2.5")
+        Budget(epsilon=epsilon, delta=delta)
     for seed in seeds:
         whole_number("seed", seed, remedy="give a number of seeds or a list")
     if not all((datasets, epsilons, seeds)):
@@ -234,7 +235,7 @@ def run_grid(
     datasets, epsilons = _as_list(datasets), _as_list(epsilons)
     functions = find_methods(methods)
     seeds = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
-    _check_grid(datasets, epsilons, seeds)
+    _check_grid(datasets, epsilons, seeds, chosen.delta)
     _check_options(chosen)
     own = {d.name: d for d in datasets if isinstance(d, Data)}
     names = [d.name if isinstance(d, Data) else d for d in datasets]

@@ -10,13 +10,14 @@ __all__ = ["UsageError", "make_parser", "find_command", "main"]
 # %% ../../nbs/app/cli.ipynb #c86d68a
 import argparse
 import importlib
+import io
 import signal
 import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .console import Console, fail, report_error, spent_sentence
+from .console import Console, drain_streams, fail, report_error
 
 
 # %% ../../nbs/app/cli.ipynb #c051
@@ -46,6 +47,9 @@ def _add_command(
         epilog="examples:\n" + "\n".join(f"  {example}" for example in examples),
     )
     parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument(
+        "--debug", action="store_true", help="show where in the program an error arose"
+    )
     parser.add_argument(
         "--json", action="store_true", help="the result as JSON on the standard output"
     )
@@ -455,6 +459,9 @@ def _add_bench(commands: Any) -> None:
     bench.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="jobs at a time (default 1)"
     )
+    bench.add_argument(
+        "--retry", action="store_true", help="run the jobs that failed before again"
+    )
 
 
 # %% ../../nbs/app/cli.ipynb #c9d1c26
@@ -512,43 +519,65 @@ _MODULES = {
 
 def find_command(
     name: str,  # such as "synth"
-) -> Callable[[argparse.Namespace, Console], None]:
+) -> Callable[[argparse.Namespace, Console], int | None]:
     "The function that runs a command."
     module = importlib.import_module(f"privpgd.app.{_MODULES[name]}")
     return getattr(module, f"{name}_command")
+
+
+def _prepare_process(console: Console) -> None:
+    "Streams that can print anything, and signals that end in one line."
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+    def stop(number: int, _: Any) -> None:
+        console.stopped = True
+        signal.signal(number, signal.SIG_DFL)  # the second one ends at once
+        raise KeyboardInterrupt
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, stop)
+
+
+def _run_command(words: list[str], console: Console) -> int:  # exit code
+    "Parse the words and run the command that they name."
+    console.json = "--json" in words
+    args = make_parser().parse_args(words)
+    output = getattr(args, "output", None)
+    if output == "/dev/stdout":
+        output = args.output = "-"
+    if output == "-" and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # as files are written
+    console.quiet, console.json, console.output = args.quiet, args.json, output
+    console.debug = args.debug
+    console.check()
+    return find_command(args.command)(args, console) or 0
 
 
 def main(
     argv: list[str] | None = None,  # words after `privpgd`; None: of this process
 ) -> int:  # exit code: 0 done, 1 stopped or failed after spending, 2 wrong input
     "Run a command."
-    if argv is None:  # a polite kill is treated like Ctrl-C
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-    words = sys.argv[1:] if argv is None else argv
-    if not words:
-        make_parser().print_help(sys.stderr)
-        return 2
+    console = Console()
     try:
-        args = make_parser().parse_args(words)
+        if argv is None:
+            _prepare_process(console)
+        words = sys.argv[1:] if argv is None else argv
+        if not words:
+            make_parser().print_help(sys.stderr)
+            return 2
+        with warnings.catch_warnings():
+            warnings.showwarning = console.warn
+            code = _run_command(words, console)
+        drain_streams()
+        return code
     except UsageError as error:
-        return fail(Console(json="--json" in words), str(error), 2)
-    if getattr(args, "output", None) == "/dev/stdout":
-        args.output = "-"
-    console = Console(args.quiet, args.json, getattr(args, "output", None))
-    with warnings.catch_warnings():
-        warnings.showwarning = console.warn
-        try:
-            console.check()
-            find_command(args.command)(args, console)
-        except KeyboardInterrupt:
-            print(file=sys.stderr)  # away from the progress bar
-            return fail(console, f"stopped: {spent_sentence(console)}", 1)
-        except Exception as error:
-            code = report_error(console, error)
-            if code is None:
-                raise
-            return code
-    return 0
+        return fail(console, str(error), 2)
+    except (Exception, KeyboardInterrupt) as error:
+        return report_error(console, error)
 
 
 # %% ../../nbs/app/cli.ipynb #c059

@@ -177,6 +177,8 @@ def _check_synth(args: argparse.Namespace) -> None:
         {"-o": args.output, **files},
         {"the table": args.table, "the schema": args.schema},
     )
+    if args.seed is not None:
+        check_output(f"{args.output}.seeded")  # the mark beside the table
     _check_rows(args.rows)
 
 

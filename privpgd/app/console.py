@@ -9,10 +9,12 @@ __all__ = [
     "wrapped",
     "split_words",
     "split_names",
+    "tell",
     "Console",
     "spent_sentence",
+    "is_expected",
     "error_sentence",
-    "drain_stdout",
+    "drain_streams",
     "fail",
     "report_error",
 ]
@@ -25,6 +27,7 @@ import os
 import sys
 import textwrap
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -100,6 +103,15 @@ def split_names(
 
 
 # %% ../../nbs/app/console.ipynb #c16c9b9
+def tell(
+    words: str,
+    stream: Any,  # the standard output or the error stream
+) -> None:
+    "Print words for people; it is no failure if nobody can read them."
+    with contextlib.suppress(OSError, ValueError):
+        print(words, file=stream, flush=True)
+
+
 class Console:
     "What a command prints and writes, and what it has spent so far."
 
@@ -113,6 +125,8 @@ class Console:
         self.began = time.perf_counter()
         self.written: list[str] = []  # finished outputs; "-" stands for a pipe
         self.writing: str | None = None  # the output that is being written
+        self.debug = False  # a traceback for every error
+        self.stopped = False  # by a signal
         self.ledger: Any = None  # the ledger of the command, when it has one
         self.before = 0  # entries of the ledger that are not of this command
         self.resumes = ""  # how a stopped command goes on, if it can
@@ -128,26 +142,26 @@ class Console:
             )
 
     def step(self, words: str) -> None:
-        "Tell what is being done."
+        "Tell what is being done, or stop here if a library ignored a signal."
+        if self.stopped:
+            raise KeyboardInterrupt
         if not self.quiet:
             seconds = time.perf_counter() - self.began
-            print(f"[{seconds:5.1f} s] {words}", file=sys.stderr, flush=True)
+            tell(f"[{seconds:5.1f} s] {words}", sys.stderr)
 
     def say(self, words: str) -> None:
         "Print a result for people."
         if not self.json:
-            stream = sys.stderr if self.output == "-" else sys.stdout
-            print(words, file=stream, flush=True)
+            tell(words, sys.stderr if self.output == "-" else sys.stdout)
 
     def result(self, **facts: Any) -> None:
         "Print a result for machines."
         if self.json:
-            text = json.dumps(facts, ensure_ascii=False, indent=1, default=str)
-            print(text, flush=True)
+            print(json.dumps(facts, indent=1, default=str), flush=True)
 
     def warn(self, message: Any, *_: Any, **__: Any) -> None:
         "Print a warning of the library; takes the place of `warnings.showwarning`."
-        print(wrapped(f"warning: {shell_words(message)}"), file=sys.stderr)
+        tell(wrapped(f"warning: {shell_words(message)}"), sys.stderr)
 
     def write(
         self,
@@ -205,6 +219,7 @@ def spent_sentence(
 
 # %% ../../nbs/app/console.ipynb #c51b7dc
 _MACHINE_ERRORS = (
+    errno.EPIPE,
     errno.ENOSPC,
     errno.EIO,
     errno.EFBIG,
@@ -213,8 +228,15 @@ _MACHINE_ERRORS = (
 )  # not the fault of the input
 
 
+def is_expected(error: BaseException) -> bool:
+    "Whether wrong input, or the system, is the cause of an error."
+    from privpgd.core.checks import InputError
+
+    return isinstance(error, (InputError, OSError))
+
+
 def error_sentence(
-    error: Exception,
+    error: BaseException,
     writing: str | None = None,  # the output that was being written
 ) -> str:
     "An exception in one sentence for a terminal, with the file where it is known."
@@ -229,19 +251,20 @@ def error_sentence(
         action = "read" if writing is None else "written"
         reason = " ".join((error.strerror or str(error)).split())
         return f"{place} cannot be {action} ({reason})"
-    words = shell_words(error)
-    if not isinstance(error, (ValueError, OSError)):
-        words = f"{type(error).__name__}: {words}"
-    return " ".join(words.split())
+    words = " ".join(shell_words(error).split())
+    if is_expected(error):
+        return words
+    return f"unexpected {type(error).__name__} ({words[:200]})"
 
 
-def drain_stdout() -> None:
-    "Discard the rest of the standard output if it cannot be written."
-    try:
-        sys.stdout.flush()
-    except OSError:
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def drain_streams() -> None:
+    "Discard the rest of the standard streams if it cannot be written."
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def fail(
@@ -250,30 +273,30 @@ def fail(
     code: int,  # the exit code
 ) -> int:
     "Print a failure in one line, and as JSON on request; returns the exit code."
-    print(f"privpgd: {words}", file=sys.stderr)
+    tell(f"privpgd: {words}", sys.stderr)
     if console.json:
-        text = json.dumps({"error": words, "exit": code}, ensure_ascii=False)
-        with contextlib.suppress(OSError):
-            print(text, flush=True)
-        drain_stdout()
+        tell(json.dumps({"error": words, "exit": code}), sys.stdout)
+    drain_streams()
     return code
 
 
 def report_error(
     console: Console,
-    error: Exception,  # that ended the command
-) -> int | None:  # exit code; None: a mistake of the program, to be raised
+    error: BaseException,  # that ended the command
+) -> int:  # exit code
     "Tell why a command failed and what it has spent."
-    drain_stdout()
-    spent = console.spent
-    closed = isinstance(error, BrokenPipeError)
-    full = getattr(error, "errno", None) in _MACHINE_ERRORS
-    machine = closed or full or isinstance(error, MemoryError)
-    if closed and not spent:
+    drain_streams()
+    if console.debug:
+        traceback.print_exception(error)
+    if console.stopped or isinstance(error, KeyboardInterrupt):
+        tell("", sys.stderr)  # away from the progress bar
+        return fail(console, f"stopped: {spent_sentence(console)}", 1)
+    if isinstance(error, BrokenPipeError) and not console.spent:
         return 1  # the reader of the output has seen enough
-    if not (spent or machine or isinstance(error, (ValueError, OSError))):
-        return None
     words = error_sentence(error, console.writing)
-    if not (spent or machine):
+    machine = getattr(error, "errno", None) in _MACHINE_ERRORS
+    expected = isinstance(error, MemoryError) or is_expected(error)
+    if is_expected(error) and not (machine or console.spent):
         return fail(console, words, 2)
-    return fail(console, f"{words.rstrip('.')}; {spent_sentence(console)}", 1)
+    hint = "" if expected or console.debug else "; --debug shows where"
+    return fail(console, f"{words.rstrip('.')}; {spent_sentence(console)}{hint}", 1)

@@ -17,7 +17,7 @@ from typing import Any
 from ..core.checks import InputError
 from .commands import PLAN_WORDS, command_ledger, finish_release
 from .console import Console, split_names
-from .tables import check_folder, write_table
+from .tables import check_folder, check_output, write_table
 
 
 # %% ../../nbs/app/demo.ipynb #c3dcd4c
@@ -41,7 +41,7 @@ def bench_text(
     return "\n\n".join(blocks)
 
 
-def bench_command(args: argparse.Namespace, console: Console) -> None:
+def bench_command(args: argparse.Namespace, console: Console) -> int:  # exit code
     "Run a grid of experiments and print the means."
     check_folder(args.out, "--out")
     console.resumes = (
@@ -66,13 +66,23 @@ def bench_command(args: argparse.Namespace, console: Console) -> None:
             args.out,
             delta=args.delta,
             n_jobs=args.jobs,
+            retry=args.retry,
             verbose=not args.quiet,
         )
     means = summary(results)
     console.say(f"{bench_text(means)}\n\none line a run: {args.out}")
     flat = means.set_axis(["_".join(key) for key in means.columns], axis=1)
     records = json.loads(flat.reset_index().to_json(orient="records"))
-    console.result(folder=args.out, summary=records)
+    failed = results[results["status"] != "ok"]
+    console.result(folder=args.out, summary=records, failed=len(failed))
+    if not len(failed):
+        return 0
+    kinds = ", ".join(
+        f"{n} {kind}" for kind, n in failed["status"].value_counts().items()
+    )
+    words = f"{len(failed)} of {len(results)} jobs failed ({kinds})"
+    console.say(f"{words}; --retry runs them again")
+    return 1
 
 
 # %% ../../nbs/app/demo.ipynb #c9ec050
@@ -164,6 +174,7 @@ def demo_command(args: argparse.Namespace, console: Console) -> None:
     console.writing = str(out)
     out.mkdir(parents=True, exist_ok=True)
     console.writing = None
+    check_output(out / "synth.csv", table=True)
     from privpgd.app.plan import plan
     from privpgd.app.synthesizer import PrivPGD, fit_model
     from privpgd.evaluation.datasets import load_dataset

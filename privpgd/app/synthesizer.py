@@ -42,7 +42,7 @@ from privpgd.app.pipeline import (
 from ..constrain.agreement import public_tables
 from ..constrain.penalties import Penalty
 from ..constrain.requirements import Requirements
-from ..core.checks import Advice, InputError, one_of, whole_number
+from ..core.checks import Advice, InputError, check_seed, one_of, whole_number
 from ..methods.privpgd import PRESETS, PrivPGDGenerator
 from ..private.account import Budget
 from ..private.learn import open_schema
@@ -511,6 +511,7 @@ def sample_chunks(
             "leave it out for every particle once",
         )
         whole_number("n", n, 1, remedy)
+    check_seed(seed)
     m = len(model.codes_)
     entropy: Any = seed
     if seed is None and model.seed is not None:

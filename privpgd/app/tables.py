@@ -43,7 +43,7 @@ from privpgd.table.paths import (
 )
 
 from ..core.checks import InputError
-from ..core.files import is_pipe
+from ..core.files import is_pipe, rehearse
 from ..table.csv_files import read_texts
 from ..table.draft import parse_texts
 from ..table.files import left_out
@@ -173,10 +173,13 @@ def write_sample(
     "Write rows of a fitted model, chunk by chunk."
     from privpgd.app.synthesizer import sample_chunks
 
-    if str(path) == "-":
-        write_table(model.sample(rows, seed), path)
-    else:
-        write_chunks(sample_chunks(model, rows, seed), path, model.schema_)
+    chunks = sample_chunks(model, rows, seed)
+    if str(path) != "-":
+        write_chunks(chunks, path, model.schema_)
+        return
+    for i, chunk in enumerate(chunks):
+        chunk.to_csv(sys.stdout, index=False, header=i == 0)
+    sys.stdout.flush()
 
 
 def write_page(
@@ -196,17 +199,14 @@ def check_output(
     table: bool = False,  # its name has to say how a table is written
 ) -> None:
     "Refuse a place that cannot be written to."
-    if Path(path).is_dir():
-        raise InputError(f"{path} is a folder", "give the name of a file")
     if str(path) == "-" or is_pipe(path):
         return
-    folder = Path(path).parent
-    if not folder.is_dir():
+    try:
+        rehearse(path)
+    except OSError as error:
         raise InputError(
-            f"{folder} does not exist", "make it first, or give another output"
-        )
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"{folder} cannot be written to", "give another output")
+            f"{path} cannot be written ({error.strerror})", "give another output"
+        ) from None
     if table and file_format(Path(path)) is None:
         raise InputError(
             f"{path} is not named like a file that can be written",
@@ -216,7 +216,7 @@ def check_output(
 
 def same_file(a: Any, b: Any) -> bool:
     "Whether two names mean one file."
-    if Path(a).resolve() == Path(b).resolve():
+    if os.path.realpath(a) == os.path.realpath(b):
         return True
     return Path(a).is_file() and Path(b).is_file() and os.path.samefile(a, b)
 
@@ -235,7 +235,7 @@ def _is_inside(path: Any, folder: Any) -> bool:
     "Whether a file would be read as a part of a folder."
     if folder is None or not Path(folder).is_dir() or file_format(Path(path)) is None:
         return False
-    return Path(folder).resolve() in Path(path).resolve().parents
+    return Path(folder).resolve() in Path(os.path.realpath(path)).parents
 
 
 def check_apart(
