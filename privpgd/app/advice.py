@@ -27,8 +27,8 @@ import numpy as np
 
 from ..core.checks import Advice
 from ..core.records import axes_of, estimate_total
-from ..private.ledger import entry_notes
 from ..private.measure import UNNOISED
+from ..private.receipt import entry_notes
 from ..table.draft import names_key
 from .forecast import crowded_bins
 

@@ -46,7 +46,7 @@ from privpgd.app.tables import (
 
 from ..core.checks import InputError, whole_number
 from ..private.fine import FINE
-from ..private.ledger import entry_notes
+from ..private.receipt import entry_notes
 from ..table.draft import names_identifier
 from ..table.pieces import with_person
 from ..table.schema import Schema
@@ -220,8 +220,8 @@ def command_ledger(
         Budget(epsilon=args.epsilon, delta=args.delta),
         neighbors,
         seeded=args.seed is not None,
-        adaptive=adaptive,
         person=person,
+        planned=not adaptive,
     )
 
 
@@ -349,7 +349,8 @@ def account_command(args: argparse.Namespace, console: Console) -> None:
     "Show the account of a table, or open one."
     from privpgd.app.report import ledger_text
     from privpgd.private.account import Budget
-    from privpgd.private.ledger import Ledger, claim
+    from privpgd.private.ledger import Ledger
+    from privpgd.private.receipt import claim
 
     if args.open:
         ledger: Any = Ledger.open(

@@ -208,7 +208,7 @@ def spent_sentence(
         return f"nothing was spent, {done}"
     if not console.written:
         done += ", so no noisy number has left this process"
-    from privpgd.private.ledger import round_up
+    from privpgd.private.receipt import round_up
 
     ledger = console.ledger
     return (

@@ -41,10 +41,11 @@ from ..methods.refiner import ProductGenerator, rounds_generator
 from ..methods.registry import GENERATORS, make_generator
 from ..private.account import Budget, BudgetError, Entry
 from ..private.counting import normalize_workload
-from ..private.ledger import Ledger, round_up
+from ..private.ledger import Ledger
 from ..private.measure import with_oneways
 from ..private.oracle import Selection, check_generator
 from ..private.persons import Unit
+from ..private.receipt import round_up
 from ..private.scales import learn_scales, open_columns, plan_scales
 from ..private.select import SELECTORS, is_adaptive, is_selector, run_selector
 from ..private.spending import call_sigmas, check_account, open_ledger, spent_by
@@ -330,7 +331,7 @@ class CallAccount(Ledger):
     ):
         self.charged = account
         facts = account.neighbors, account.seeded
-        own: dict = dict(adaptive=account.adaptive, person=account.person)
+        own: dict = dict(planned=not account.adaptive, person=account.person)
         super().__init__(budget, *facts, **own)
 
     @property
@@ -352,7 +353,7 @@ def check_filter(
         raise BudgetError(
             "This ledger is for widths planned beforehand, and select chooses them "
             "along the way",
-            "open it with Ledger(budget, adaptive=True)",
+            "open it with Ledger(budget)",
         )
     return account
 

@@ -189,7 +189,7 @@ def _two_stages(
     if select is None:
         select = {c: share for c, _, share in planned_marginals(schema, o.preset)}
     stages, rest = plan_stages(schema, select, unit, usual)
-    facts: dict = dict(adaptive=is_adaptive(select), person=unit.person)
+    facts: dict = dict(planned=not is_adaptive(select), person=unit.person)
     account = Ledger(budget, unit.neighbors, **facts)
     scales = plan_scales(stages, n if unit == Unit() else None, budget, account)
     bins = scales.bins or MOST_BINS

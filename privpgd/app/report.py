@@ -48,13 +48,6 @@ from privpgd.app.report_columns import (
     forecast_section,
     units_section,
 )
-from privpgd.private.ledger import (
-    Ledger,
-    claim,
-    delta_share_words,
-    entry_notes,
-    round_up,
-)
 
 from .. import __version__
 from ..core.checks import InputError
@@ -63,7 +56,9 @@ from ..core.records import axes_of, estimate_total
 from ..evaluation.marginals import pair_tables, total_variation
 from ..evaluation.metrics import as_codes, evaluate
 from ..private.entries import ledger_lines
+from ..private.ledger import Ledger
 from ..private.measure import UNNOISED
+from ..private.receipt import claim, delta_share_words, entry_notes, round_up
 from ..table.schema import decimals_words
 from .plan import PLAN_HEAD, plan_rows
 

@@ -146,7 +146,7 @@ def fix_dtypes(
             return column
         return dataclasses.replace(column, dtype=dtype)
 
-    return Schema(tuple(fixed(column) for column in schema.columns))
+    return schema.with_columns([fixed(column) for column in schema.columns])
 
 
 # %% ../../nbs/app/tables.ipynb #c642718

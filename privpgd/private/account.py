@@ -281,6 +281,8 @@ class Entry:
     delta: float = field(default=0.0, init=False)
     step: int = field(default=1, init=False)
     seeded: bool = False  # drawn with a seed: for experiments, not for release
+    # random name of a release that others carry, by which accounts recognize it
+    release: str | None = field(default=None, compare=False)
     mechanism: ClassVar[str] = ""
 
     def __post_init__(self):

@@ -220,7 +220,7 @@ class MWEM(RoundSelector):
         "The noise of every table, by the selector's own account."
         rounds = d if self.rounds is None else self.rounds
         unit = as_unit(neighbors)
-        account = Ledger(budget, unit.neighbors, person=unit.person)
+        account = Ledger(budget, unit.neighbors, person=unit.person, planned=True)
         table = fit_plan(self._plan(rounds, unit), budget, account)[1]
         sigma = (table.sigma or math.inf) / unit.grid
         return FirstNoise(sigma, sigma, rounds)
@@ -417,7 +417,7 @@ class AIM(RoundSelector):
         neighbors: str | Unit,  # "replace" or "add-remove", or a unit
     ) -> FirstNoise:
         "The noise of the first tables, and the number of rounds without annealing."
-        rho = available_rho(budget, Ledger(budget, adaptive=True))
+        rho = available_rho(budget, Ledger(budget))
         planned, step = self._number_of_rounds(d), as_unit(neighbors).l2
         schedule = BudgetSchedule(rho, self.alpha, planned, step)
         sigma, rounds = schedule.sigma, 0

@@ -38,6 +38,7 @@ from privpgd.private.spending import (
     check_units,
     noise_generator,
     open_ledger,
+    with_spent,
 )
 
 from ..core.checks import Advice, InputError, make_options
@@ -406,8 +407,7 @@ def _learn_schema(
     table = open_frame(frame, rows=neighbors == "replace")
     units = len(table)  # rows, or persons
     if unit.person is not None:
-        units = int(table[unit.person].n_unique())
-        table = sample_persons(table, unit, row_choice(unit, seed))
+        table, units = sample_persons(table, unit, row_choice(unit, seed))
     _check_kinds(table, kinds)
     if fields.pop("tail", None) is not None:
         words = "tail has no effect: the fine histogram finds the bounds. Leave it out."
@@ -421,21 +421,19 @@ def _learn_schema(
     }
     sigmas: dict = {}
     leak = 0.0  # nothing to ask: nothing to pay
-    bill: list[Entry] = []
     if asked := _list_questions(kinds):
         check_delta(budget or account.budget, units, account.neighbors)
         seeded = seed is not None
         sigmas, leak, bill = _plan_learning(asked, budget, account, seeded, unit)
-        account.spend(bill, unit)
+        spent = Spent(tuple(bill), unit.neighbors, unit.person)
+        account.spend(spent.entries, unit)
     learner = _Learner(options, leak, generator, unit.rows)
     columns = [
         _learn_column(name, kind, read, sigmas, learner) for name, kind in kinds.items()
     ]
     schema = cls(columns)
-    if asked:  # whoever measures with it pays for it, too
-        spent = Spent(tuple(bill), unit.neighbors, unit.person)
-        object.__setattr__(schema, "spent", spent)
-    return schema, account
+    # whoever measures with it pays for it, too
+    return (with_spent(schema, spent) if asked else schema), account
 
 
 setattr(Schema, "learn", classmethod(_learn_schema))
@@ -497,4 +495,5 @@ def open_schema(
             **person,
         )
         kinds |= {name: learned[name] for name in named}
+        return learned.with_columns([kinds[name] for name in names])
     return Schema([kinds[name] for name in names])

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import math
+import secrets
 import threading
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from privpgd.private.account import (
@@ -22,25 +23,20 @@ from privpgd.private.account import (
     zcdp_epsilon,
     zcdp_rho,
 )
+from privpgd.private.receipt import (
+    SEEDED_WORDS,
+    entry_notes,
+    ledger_words,
+    promise_words,
+    relation_words,
+)
 
 from ..core.checks import Advice, InputError
-from ..core.figures import BLUE, canvas
-from .entries import entries_frame, guess_rate, ledger_lines
+from .entries import entries_frame
 from .persons import Unit, as_unit, group_entry
 
 # %% auto #0
-__all__ = [
-    "Spent",
-    "Ledger",
-    "check_budget",
-    "check_unit",
-    "rho_left_of",
-    "round_up",
-    "claim",
-    "delta_share_words",
-    "entry_notes",
-    "plot_ledger",
-]
+__all__ = ["Spent", "Ledger", "check_budget", "check_unit", "rho_left_of"]
 
 # %% ../../nbs/private/ledger.ipynb #c085
 _SPENDING = threading.RLock()
@@ -50,13 +46,39 @@ _SPENDING = threading.RLock()
 class Spent:
     "What it cost to learn something from a table, and whose data it was about."
 
+    # each gets a random name, by which every account recognizes it
     entries: tuple[Entry, ...]
     neighbors: str  # "replace" or "add-remove"
     person: str | None = None  # column that names a person; None: a row is a person
 
+    def __post_init__(self):
+        Unit(self.neighbors, self.person)  # raises if there is no such unit
+        named = (
+            entry if entry.release else replace(entry, release=secrets.token_hex(8))
+            for entry in self.entries
+        )
+        object.__setattr__(self, "entries", tuple(named))
+
+    def to_dict(self) -> dict:
+        "Plain values for JSON."
+        entries = [entry.to_dict() for entry in self.entries]
+        return {"neighbors": self.neighbors, "person": self.person, "entries": entries}
+
+    @classmethod
+    def from_dict(cls, facts: Any) -> Spent:
+        "What `to_dict` gave, checked."
+        try:
+            entries = tuple(entry_from_dict(entry) for entry in facts["entries"])
+            return cls(entries, facts["neighbors"], facts["person"])
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise InputError(
+                f"What was spent on learning this cannot be read ({problem})",
+                "restore the file: without it nobody knows what was spent",
+            ) from None
+
 
 class Ledger:
-    "A budget and all that was spent of it; adaptive if widths follow from answers."
+    "A budget and all that was spent of it: a filter, unless the plan is fixed."
 
     def __init__(
         self,
@@ -65,20 +87,22 @@ class Ledger:
         # noise comes from a seed: for experiments, not for release
         seeded: bool = False,
         entries: Iterable[Entry] = (),  # what is spent already
-        # widths may be chosen after looking: the account is a zCDP filter, as it always
-        # is for a budget in rho
-        adaptive: bool = False,
+        adaptive: bool | None = None,  # an older name of `not planned`
         # column that names a person, if the promise is about persons and not about rows
         person: str | None = None,
         # what was spent on the same table before, and is not part of this budget
         carried: Iterable[Entry] = (),
+        # all widths are fixed before the first look: the total is tight. Otherwise they
+        # may be chosen after looking: the account is a zCDP filter
+        planned: bool = False,
     ):
         check_budget(budget)
         self._budget = budget
         unit = Unit(neighbors, person)
         self._neighbors, self._person = unit.neighbors, unit.person
         self._seeded = bool(seeded)
-        self._adaptive = bool(adaptive or budget.rho)
+        chosen = not planned if adaptive is None else adaptive
+        self._adaptive = bool(chosen or budget.rho)
         self._fixed: tuple[str, ...] = ()
         self._carried = tuple(carried)
         self._own: tuple[Entry, ...] = ()
@@ -160,12 +184,12 @@ class Ledger:
     @property
     def meaning(self) -> str:
         "The promise in plain words."
-        return _promise_text(self)
+        return promise_words(self)
 
     @property
     def relation(self) -> str:
         "Which tables are neighbours, in a sentence."
-        return _relation_text(self)
+        return relation_words(self)
 
     @property
     def fixed(self) -> tuple[str, ...]:
@@ -212,10 +236,10 @@ class Ledger:
     def carry(self, spent: Iterable[Spent]) -> None:
         "Charge what was learned from the same table and is not on this ledger yet."
         for part in spent:
-            known = {id(entry) for entry in self.entries}
-            new = [entry for entry in part.entries if id(entry) not in known]
             check_unit(self, Unit(part.neighbors, part.person))
-            self.spend(new)
+            with _SPENDING:
+                known = {entry.release for entry in self.entries}
+                self.spend([e for e in part.entries if e.release not in known])
 
     @staticmethod
     def open(
@@ -243,7 +267,7 @@ class Ledger:
         return _ledger_from_json(text)
 
     def __repr__(self) -> str:
-        return _ledger_text(self)
+        return ledger_words(self)
 
 
 # %% ../../nbs/private/ledger.ipynb #c086
@@ -307,6 +331,17 @@ def _check_entries(
         )
     if neighbors is not None:
         check_unit(ledger, neighbors)
+    late = ledger.adaptive and ledger.budget.rho is None and ledger.own
+    if late and any(e.delta for e in new):
+        raise BudgetError(
+            f"{new[0].what!r} takes a part of delta, and on a filter that was charged "
+            "before it would depend on what was seen",
+            Advice(
+                "learn lists of levels before anything else, declare them, or fix the "
+                "plan: Ledger(budget, planned=True)",
+                "declare the levels, or learn them before anything else",
+            ),
+        )
 
 
 def _affordable_entries(
@@ -346,7 +381,7 @@ def _filter_rho_left(ledger: Ledger) -> float:
     if not ledger.adaptive:
         raise BudgetError(
             "This ledger is for widths planned beforehand and has no rho to give",
-            "open it with Ledger(budget, adaptive=True)",
+            "open it with Ledger(budget)",
         )
     return rho_left_of(budget, ledger.own)
 
@@ -366,188 +401,11 @@ def rho_left_of(
     return max(0.0, limit * (1 - 1e-9) - math.fsum(e.rho for e in spent))
 
 
-def _filter_promise(ledger: Ledger) -> tuple[float, float]:
-    "Epsilon and the rate of right guesses that the limit of the filter promises."
-    budget, rho = ledger.budget, ledger.budget.zcdp
-    before = math.fsum(e.rho for e in ledger.carried)
-    own = math.fsum(e.delta for e in ledger.carried)
-    if before or own:
-        left = ledger.delta - own
-        epsilon = zcdp_epsilon(rho + before, left) if left > 0 else math.inf
-        rho, budget = (
-            rho + before,
-            Budget(epsilon=min(epsilon, 1e99), delta=ledger.delta),
-        )
-    distance = min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))
-    guess = 0.5 + 0.5 * min(1.0, distance + (budget.delta or 0.0))
-    return budget.epsilon or zcdp_epsilon(rho, ledger.delta), guess
-
-
-# %% ../../nbs/private/ledger.ipynb #c098
-_DIFFERENCE_WORDS = {
-    "replace": "one record is replaced by any other",
-    "add-remove": "one record is added or removed",
-}
-_PERSON_WORDS = {
-    "replace": "all rows of one person are replaced by those of any other person",
-    "add-remove": "one person is added or removed, with all rows",
-}
-_NUMBER_WORDS = {
-    ("replace", False): "the number of rows is public",
-    ("replace", True): "the number of persons is public, and that of rows is not",
-    ("add-remove", False): "the number of rows is private",
-    ("add-remove", True): "the numbers of persons and of rows are private",
-}
-_GUESS_WORDS = {
-    "replace": "has to choose between two values of this one",
-    "add-remove": "has to say whether this one is in the table at all",
-}
-_SEEDED_WORDS = "seeded: for experiments, not for release"
-
-
-def round_up(
-    x: float,  # a number of at least 0
-    digits: int = 3,  # significant ones
-) -> float:
-    "The number, rounded to the next larger one with few digits: claims round up."
-    if x <= 0 or not math.isfinite(x):
-        return x
-    scale = 10.0 ** (digits - 1 - math.floor(math.log10(x)))
-    return math.ceil(x * scale * (1 - 1e-12)) / scale
-
-
-def claim(
-    x: float,  # what was spent
-    places: int = 4,  # digits after the point
-) -> str:
-    "A number of a receipt as text, never smaller than it is."
-    if not math.isfinite(x):
-        return str(x)
-    return f"{math.ceil(x * 10**places * (1 - 1e-12)) / 10**places:.{places}f}"
-
-
-def _promise_text(ledger: Ledger) -> str:
-    "The promise in plain words."
-    if ledger.adaptive:
-        epsilon, guess = _filter_promise(ledger)
-    else:
-        epsilon, guess = ledger.epsilon, guess_rate(ledger.entries)
-    epsilon = round_up(epsilon)
-    factor = f"e^{epsilon:g}"
-    times = f" ({factor} = {round_up(math.exp(epsilon)):g})" if epsilon < 700 else ""
-    right = min(math.ceil(1000 * guess - 1e-9) / 1000, 1.0)
-    others = "persons" if ledger.person else "records"
-    return (
-        f"When {_difference(ledger)}, a set of outcomes that has "
-        f"probability p has at most {factor} p + {ledger.delta:g} afterwards{times}. "
-        f"Somebody who knows all other {others} and {_GUESS_WORDS[ledger.neighbors]} "
-        f"is right at most {right:.1%} of the time; a coin is right half of the time."
-        f"{_unit_text(ledger)}"
-    )
-
-
-def _difference(ledger: Ledger) -> str:
-    "How two neighbours differ, in words."
-    words = _PERSON_WORDS if ledger.person else _DIFFERENCE_WORDS
-    held = f" and {', '.join(ledger.fixed)} stay as they are" if ledger.fixed else ""
-    return words[ledger.neighbors] + held
-
-
-def _relation_text(ledger: Ledger) -> str:
-    "Which tables are neighbours."
-    number = _NUMBER_WORDS[ledger.neighbors, ledger.person is not None]
-    public = ""
-    if ledger.fixed:
-        public = (
-            " Public facts about the table are held fixed "
-            f"({', '.join(ledger.fixed)}): "
-            "the promise is about everything else."
-        )
-    return f"Two tables are neighbours when {_difference(ledger)}; {number}.{public}"
-
-
-def _unit_text(ledger: Ledger) -> str:
-    "Whose rows the promise protects, in a sentence."
-    if ledger.person:
-        return f" A person is all rows with the same {ledger.person}."
-    if not ledger.entries:
-        return ""
-    many = round_up(_promised_to_ten(ledger))
-    words = f"epsilon is {many:g}" if math.isfinite(many) else "there is no bound"
-    return (
-        f" The promise is about one row: for somebody with ten rows, {words} at the "
-        "same delta."
-    )
-
-
-def _promised_to_ten(ledger: Ledger) -> float:
-    "Epsilon for ten rows at the ledger's delta: of the limit, for a filter."
-    if not ledger.adaptive:
-        return ledger.group_epsilon(10)
-    own = math.fsum(group_entry(e, 10).delta for e in ledger.entries)
-    left = ledger.delta - own
-    rho = ledger.budget.zcdp + math.fsum(e.rho for e in ledger.carried)
-    return zcdp_epsilon(100 * rho, left) if left > 0 else math.inf
-
-
-def delta_share_words(own: float, delta: float) -> str:
-    "How much of delta a line takes, in words, or nothing."
-    return f" and {own / delta:.1%} of delta" if own else ""
-
-
-# %% ../../nbs/private/ledger.ipynb #c098n
-def entry_notes(
-    entries: Iterable[Entry],  # everything that was released
-) -> dict:  # words -> names of columns
-    "What entries say in brackets, each note once."
-    notes: dict = {}
-    for entry in entries:
-        brackets = entry.what.partition(" (")[2].removesuffix(")")
-        for part in filter(None, brackets.split("; ")):
-            words, _, columns = part.partition(": ")
-            notes.setdefault(words, {}).update(dict.fromkeys(columns.split(", ")))
-    return notes
-
-
-def _head_text(ledger: Ledger) -> str:
-    "The total in one line."
-    name = "rho" if ledger.budget.rho else "epsilon"
-    head = f"Ledger: {name} {claim(ledger.spent)} spent of a budget of {ledger.budget}"
-    if ledger.budget.rho:
-        head += f" (epsilon {claim(ledger.epsilon)} at delta = {ledger.delta:g})"
-    if ledger.adaptive:
-        head += f"; adaptive: a zCDP filter, rho {ledger.rho_left:.4g} left"
-    if ledger.carried:
-        head += f"; with what was spent before, epsilon {claim(ledger.epsilon)} in all"
-    return head
-
-
-def _ledger_text(ledger: Ledger) -> str:
-    "The ledger as a few readable lines."
-    rows = []
-    for line in ledger_lines(ledger.entries):
-        label = f"{line.times} x {line.label}" if line.times > 1 else line.label
-        share = f"{line.share:>6.1%} of the total"
-        share += delta_share_words(line.delta, ledger.delta)
-        rows.append((label, line.noise, share))
-    wide = [max((len(row[i]) for row in rows), default=0) for i in range(2)]
-    lines = [f"  {a:<{wide[0]}}  {b:<{wide[1]}}  {share}" for a, b, share in rows]
-    notes = [
-        f"  not covered: {words}: {', '.join(columns)}"
-        for words, columns in entry_notes(ledger.entries).items()
-    ]
-    seeded = [f"  {_SEEDED_WORDS}"] if ledger.seeded else []
-    lines = lines or ["  nothing spent yet"]
-    unit = [f"  one person: all rows with the same {ledger.person}"]
-    unit = unit if ledger.person else []
-    return "\n".join([_head_text(ledger), *lines, *unit, *notes, *seeded])
-
-
 # %% ../../nbs/private/ledger.ipynb #c103
 def _ledger_json(ledger: Ledger) -> str:
     "The ledger as JSON, complete and readable."
     budget = {k: v for k, v in asdict(ledger.budget).items() if v is not None}
-    source = _SEEDED_WORDS if ledger.seeded else "drawn from the system's entropy"
+    source = SEEDED_WORDS if ledger.seeded else "drawn from the system's entropy"
     total = {
         "epsilon": ledger.epsilon,
         "delta": ledger.delta,
@@ -582,9 +440,9 @@ def _ledger_from_json(text: str) -> Ledger:
             facts["neighbors"],
             facts["seeded"],
             entries[before:],
-            bool(facts.get("adaptive", False)),
-            facts.get("person"),
-            entries[:before],
+            person=facts.get("person"),
+            carried=entries[:before],
+            planned=not facts.get("adaptive", False),
         )
         ledger.hold_fixed(*facts.get("held_fixed", ()))
         claimed = float(facts["total"]["epsilon"])
@@ -600,29 +458,3 @@ def _ledger_from_json(text: str) -> Ledger:
             "it was changed after it was written",
         )
     return ledger
-
-
-# %% ../../nbs/private/ledger.ipynb #c105
-def plot_ledger(
-    ledger: Ledger,  # what to draw
-    ax=None,  # matplotlib axes, new ones if not given
-):
-    "Share of the total of each kind of entry, as bars."
-    lines = ledger_lines(ledger.entries)[::-1]
-    mark = f"\n{_SEEDED_WORDS}" if ledger.seeded else ""
-    title = (
-        f"{claim(ledger.epsilon, 3)} spent, in $\\epsilon$ at $\\delta$ = "
-        f"{ledger.delta:g}{mark}"
-    )
-    ax = canvas(ax, 6.0, 0.8 + 0.4 * max(len(lines), 1), title)
-    names = [f"{x.times} × {x.label}" if x.times > 1 else x.label for x in lines]
-    bars = ax.barh(names, [x.share for x in lines], color=BLUE, height=0.6)
-    words = [
-        f" {x.share:.1%}{delta_share_words(x.delta, ledger.delta)}, {x.noise}"
-        for x in lines
-    ]
-    ax.bar_label(bars, words, fontsize=7)
-    ax.set(xlim=(0, 1.9), xticks=[0, 0.5, 1])
-    ax.spines["bottom"].set_bounds(0, 1)
-    ax.set_xlabel("share of the total", loc="left")
-    return ax

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..core.checks import Advice, InputError
 from .account import Budget, Entry, entry_from_dict
-from .ledger import Ledger
+from .ledger import Ledger, Spent
 from .persons import Unit
 
 # %% auto #0
@@ -136,8 +136,8 @@ class FileLedger(Ledger):
         super().__init__(
             Budget(**header["budget"]),
             header["neighbors"],
-            adaptive=not header["planned"],
             person=header["person"],
+            planned=header["planned"],
         )
         self._own = tuple(entries)
 
@@ -154,6 +154,12 @@ class FileLedger(Ledger):
             known = self.affordable(new, neighbors)
             _append(file, {"entries": [e.to_dict() for e in new]}, seal, size)
             self._own = known
+
+    def carry(self, spent: Iterable[Spent]) -> None:
+        "Charge what was learned from the same table and is not in the file yet."
+        if spent := tuple(spent):
+            self.refresh()
+            super().carry(spent)
 
     def refresh(self) -> FileLedger:
         "Read what others have spent meanwhile."

@@ -40,13 +40,15 @@ from ..core.records import Measurement, estimate_total
 from ..table.schema import Schema
 from .calibration import least_scale
 from .counting import count_codes, count_marginals, normalize_workload
-from .ledger import Ledger, check_unit, claim
+from .ledger import Ledger, check_unit
 from .measure import count_entry, noisy_measurement, uncovered_columns
 from .noise import exponential_mechanism
 from .persons import Unit, as_unit, row_choice
+from .receipt import claim
 
 # %% auto #0
 __all__ = [
+    "MOST_ROWS",
     "l1_error",
     "score_rounding",
     "Round",
@@ -73,6 +75,9 @@ def l1_error(
 
 
 # %% ../../nbs/private/oracle.ipynb #c0ro1
+MOST_ROWS = 10**9  # the bound on rounding holds for tables up to here
+
+
 def score_rounding(
     cells: int,  # of the table
     total: float,  # number of rows
@@ -160,6 +165,9 @@ class PrivateOracle:
         )
         self.ledger.spend(entry)
         scores = [score(clique, self._rows(clique)) for clique in cliques]
+        cells = max(self._tables[clique].size for clique in cliques)
+        # two computed scores differ by a little more than the exact ones
+        sensitivity *= 1 + 2 * score_rounding(cells, max(self.total or 0, MOST_ROWS))
         at = exponential_mechanism(scores, epsilon, sensitivity, self._random)
         self._chosen[cliques[at]] = epsilon, len(cliques)
         return cliques[at]

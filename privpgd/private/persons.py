@@ -25,6 +25,7 @@ from privpgd.private.account import (
 
 from ..core.checks import InputError, whole_number
 from ..core.memory import memory_limit, size_words
+from ..table.columns import is_missing
 from ..table.dtypes import to_pandas_series
 from ..table.pieces import SourceError, UnsortedError
 from ..table.schema import Schema
@@ -40,6 +41,7 @@ __all__ = [
     "group_entry",
     "group_epsilon",
     "choose_rows",
+    "are_names",
     "share_weights",
     "PerPerson",
     "row_choice",
@@ -208,13 +210,29 @@ def choose_rows(
     return _keep_rows(sizes, streams, most)
 
 
+def are_names(
+    persons: pd.Series,  # (n,) who each row is about
+) -> np.ndarray:  # (n,)
+    "Whether these can name a person: things that cannot be compared do not."
+    kind = pd.api.types.infer_dtype(persons) if persons.dtype == object else "plain"
+    if not kind.startswith("mixed"):
+        return np.ones(len(persons), bool)
+    return np.array([_is_hashable(value) for value in persons], bool)
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 def share_weights(
     sizes: np.ndarray,  # (m,) how many rows each person has, together
 ) -> np.ndarray:  # (n,) whole units
-    "The weight of each row; those of a person add up to WEIGHT_GRID."
-    place = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    more = place < np.repeat(WEIGHT_GRID % sizes, sizes)
-    return np.repeat(WEIGHT_GRID // sizes, sizes) + more
+    "The weight of each row; those of a person add up to WEIGHT_GRID or a little less."
+    return np.repeat(WEIGHT_GRID // sizes, sizes)
 
 
 # %% ../../nbs/private/persons.ipynb #c69616f
@@ -239,6 +257,11 @@ class PerPerson:
             return
         if isinstance(persons.dtype, pd.CategoricalDtype):
             persons = persons.astype(persons.cat.categories.dtype)
+        named = are_names(persons)
+        if not named.all():
+            persons, codes = persons[named], codes[named]
+        if not len(persons):
+            return
         if not self.gather and not self._in_order(persons):
             raise UnsortedError
         self.waiting.append((persons, codes))
@@ -373,7 +396,7 @@ def sample_persons(
     table: Any,  # a narwhals frame in memory
     unit: Unit,  # with a person and a number of rows
     seed: Any = None,  # of `row_choice`: a numpy Generator, or None
-) -> Any:  # the same without the column that names a person
+) -> tuple[Any, int]:  # the same without the column of persons; how many there are
     "At most `max_rows` rows of each person, at random; rows of nobody are left out."
     assert unit.person is not None and unit.max_rows is not None
     if unit.person not in table.columns:
@@ -381,13 +404,16 @@ def sample_persons(
             f"The table lacks the column {unit.person!r} that names a person",
             "give the name of a column",
         )
-    table = table.filter(~table[unit.person].is_null())
+    persons = to_pandas_series(table[unit.person])
+    named = are_names(persons) & ~is_missing(persons)
+    table = table if named.all() else table[np.flatnonzero(named).tolist()]
     secret = secrets.randbits(64) if seed is None else int(seed.integers(2**63))
     number, distinct = pd.factorize(to_pandas_series(table[unit.person]))
     order = np.argsort(number, kind="stable")
     sizes = np.bincount(number, minlength=len(distinct))
     kept = choose_rows(np.asarray(distinct), sizes, unit.max_rows, secret)
-    return table[np.sort(order[kept]).tolist()].drop(unit.person)
+    rows = np.sort(order[kept]).tolist()
+    return table[rows].drop(unit.person), len(distinct)
 
 
 # %% ../../nbs/private/persons.ipynb #cd12ba6

@@ -50,6 +50,7 @@ from privpgd.private.spending import (
     check_units,
     noise_generator,
     widest_noise,
+    with_spent,
 )
 
 from ..core.records import Measurement, estimate_total
@@ -58,7 +59,7 @@ from ..table.grids import Fine, make_forks
 from ..table.schema import Schema
 from .account import Budget, Entry, check_delta
 from .binning import MOST_BINS, cut_bins, make_fine, number_of_bins
-from .ledger import Ledger
+from .ledger import Ledger, Spent
 from .persons import ROW, Unit, row_choice
 
 # %% ../../nbs/private/scales.ipynb #cf50d79
@@ -198,7 +199,11 @@ def learn_scales(
     check_units(n, unit)
     check_delta(account.budget, n, account.neighbors)
     uncovered = uncovered_columns(schema, account)
-    account.spend(_first_stage_bill(stages, plan, uncovered, seed is not None), unit)
+    bill = _first_stage_bill(stages, plan, uncovered, seed is not None)
+    fine = len(plan.names)
+    spent = Spent(tuple(bill[:fine]), unit.neighbors, unit.person)
+    account.spend([*spent.entries, *bill[fine:]], unit)
+    schema = with_spent(schema, spent)
     total = n if unit.public_total else None
     plain = [
         noisy_measurement((name,), counts[name], plan.sigma, unit, n, generator)
@@ -242,7 +247,7 @@ def _choose_bins(
     columns = [learned.get(c.name, c) for c in schema.columns]
     order = {name: i for i, name in enumerate(schema.names)}
     measurements.sort(key=lambda m: order[m.clique[0]])
-    return Learned(Schema(columns), measurements, plan)
+    return Learned(schema.with_columns(columns), measurements, plan)
 
 
 # %% ../../nbs/private/scales.ipynb #cb2f1b6

@@ -202,7 +202,7 @@ class MST:
     ) -> FirstNoise:
         "The noise of columns and pairs, by the selector's own account."
         unit = as_unit(neighbors)
-        account = Ledger(budget, unit.neighbors, person=unit.person)
+        account = Ledger(budget, unit.neighbors, person=unit.person, planned=True)
         noise = self._fit_noise(d, d - 1, unit, budget, account)
         return FirstNoise(noise.column, noise.pair or math.inf, d - 1)
 

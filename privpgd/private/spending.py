@@ -11,6 +11,7 @@ __all__ = [
     "noise_generator",
     "call_sigmas",
     "spent_by",
+    "with_spent",
     "widest_noise",
     "check_noise",
     "check_account",
@@ -36,7 +37,9 @@ def open_ledger(
     ledger: Ledger | None,  # account to charge; None: a new one for the budget
     neighbors: str | Unit,  # "replace" or "add-remove", or a unit
     seed: Any = None,  # not None: the account is marked as seeded
-    adaptive: bool = False,  # a new account allows widths that depend on answers
+    # a new account is a filter, for widths that depend on answers; otherwise it is for
+    # the plan of one call
+    adaptive: bool = False,
     carried: Iterable[Spent] = (),  # what was spent on the same table before
 ) -> Ledger:
     """The account to charge: the one given, or a new one for this budget.
@@ -54,8 +57,9 @@ def open_ledger(
     if ledger is None:
         assert budget is not None
         carried = tuple(carried)
-        before = tuple(entry for spent in carried for entry in spent.entries)
-        options: dict = dict(adaptive=adaptive, person=unit.person, carried=before)
+        before = {e.release: e for spent in carried for e in spent.entries}
+        options: dict = dict(person=unit.person, carried=before.values())
+        options |= dict(planned=not adaptive)
         account = Ledger(budget, unit.neighbors, seed is not None, **options)
         account.carry(carried)  # all of it is there: this compares the units
         return account
@@ -157,8 +161,19 @@ def _rho_of_call(
 def spent_by(*things: Any) -> list[Spent]:
     "What it cost to learn these things, as far as they were learned."
     found = (getattr(thing, "spent", None) for thing in things)
-    each = {id(spent): spent for spent in found if isinstance(spent, Spent)}
-    return list(each.values())
+    return [x if isinstance(x, Spent) else Spent.from_dict(x) for x in found if x]
+
+
+def with_spent(
+    schema: Any,  # a Schema whose facts were learned
+    spent: Spent,  # what that cost, beside what it has cost before
+) -> Any:  # the same Schema
+    "A schema that knows what learning it has cost."
+    before = [entry for part in spent_by(schema) for entry in part.entries]
+    paid = Spent((*before, *spent.entries), spent.neighbors, spent.person)
+    known = schema.with_columns(schema.columns)
+    object.__setattr__(known, "spent", paid)
+    return known
 
 
 def widest_noise(seed: Any) -> int:  # rows a cell

@@ -319,7 +319,9 @@ def measure_statistic(
     moves = squared_moves(statistic, column_map, unit)
     grid = FEATURE_GRID * unit.grid
     step = FEATURE_GRID * unit.step
-    sigma = statistic_sigma(budget, moves, step)
+    # on a filter a budget is what it is worth in zCDP
+    limit = Budget(rho=budget.zcdp) if account.adaptive else budget
+    sigma = statistic_sigma(limit, moves, step)
     generator = noise_generator(seed, account, "statistic")
     check_noise({"the statistic": 1.0}, [sigma / grid], widest_noise(seed))
     rows = partial(RowSums, statistic, column_map)
@@ -332,12 +334,13 @@ def measure_statistic(
         sums = np.append(sums, grid * rows_counted)
     facts = moves, sigma, step, len(sums), seed is not None
     entry = _statistic_entry(statistic, uncovered_columns(schema, account), *facts)
-    account.spend([entry], unit)
+    spent = Spent((entry,), unit.neighbors, unit.person)
+    account.spend(spent.entries, unit)
     noisy = discrete_gaussian(sums, sigma, generator)
     total = float(n) if unit.public_total else _noisy_total(noisy / grid, counted)
     means = (noisy[:-1] if counted else noisy) / grid / total
     value, slope = _value_and_slope(statistic, column_map, means)
-    paid = PaidNumber(value, Spent((entry,), unit.neighbors, unit.person))
+    paid = PaidNumber(value, spent)
     return Target(statistic, paid, slope * sigma / grid / total, sigma / grid), account
 
 

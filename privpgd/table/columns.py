@@ -70,11 +70,22 @@ class PrivacyWarning(UserWarning):
 
 
 # %% ../../nbs/table/columns.ipynb #c009
+def _is_missing_value(value: Any) -> bool:
+    "Whether a value is missing; what cannot be asked counts as missing."
+    try:
+        return pd.isna(value) is True
+    except ArithmeticError:
+        return True
+
+
 def is_missing(
     values: pd.Series,  # (n,) values of one column
 ) -> np.ndarray:  # (n,) bool
     "Which values are missing, in whatever form."
-    missing = values.isna().to_numpy(dtype=bool)
+    try:
+        missing = values.isna().to_numpy(dtype=bool)
+    except ArithmeticError:  # a signalling NaN refuses to be asked
+        missing = np.array([_is_missing_value(value) for value in values], bool)
     extension = not isinstance(values.dtype, np.dtype)
     if extension and getattr(values.dtype, "kind", "O") == "f":
         # pandas' nullable floats hold NaN beside missing values
@@ -200,6 +211,19 @@ class Column:
         """Codes of any values whatever, each by itself, without an error or a warning.
 
         A value that the column does not know is other, missing, or the first code."""
+        try:
+            return self._encode_each(values)
+        except MemoryError:
+            raise
+        except Exception:  # a thing that the column cannot handle: find it by halves
+            half = len(values) // 2
+            if not half:
+                return np.full(len(values), self.stray_code, np.int32)
+            parts = values.iloc[:half], values.iloc[half:]
+            return np.concatenate([self.encode_total(part) for part in parts])
+
+    def _encode_each(self, values: pd.Series) -> np.ndarray:
+        "Codes of values whatever they are, unless one of them stops the program."
         missing = is_missing(values)
         code = self.size - 1 if self.missing else self.stray_code
         codes = np.full(len(values), code, np.int32)

@@ -36,7 +36,7 @@ from tqdm.auto import tqdm
 
 from ..core.checks import InputError
 from .bins import clip_counts
-from .columns import Identifier, SchemaError
+from .columns import Identifier, SchemaError, is_missing
 from .dtypes import to_pandas_series
 from .schema import Schema
 
@@ -97,9 +97,9 @@ def split_persons(
 ) -> tuple[Any, pd.Series]:  # the other columns; who each row is about
     "A piece without the column that names persons, and that column; unnamed rows go."
     table = nw.from_native(piece, eager_only=True)
-    unnamed = table[person].is_null()
+    unnamed = is_missing(to_pandas_series(table[person]))
     if unnamed.any():
-        table = table.filter(~unnamed)
+        table = table.filter((~unnamed).tolist())
     return table.select(names).to_native(), to_pandas_series(table[person])
 
 

@@ -177,31 +177,51 @@ def _check_kind(column: Column) -> None:
         )
 
 
-def _columns_to_json(columns: Iterable[Column]) -> str:
-    "The text of a schema file."
+def _columns_to_json(columns: Iterable[Column], spent: Any = None) -> str:
+    "The text of a schema file, with what learning the columns has cost."
     items = (json.dumps(column_to_dict(c), ensure_ascii=False) for c in columns)
     rows = ",\n".join(f"  {item}" for item in items)
-    return f'{{"version": 1, "columns": [\n{rows}\n]}}\n'
+    paid = ""
+    if spent is not None:
+        facts = spent if isinstance(spent, dict) else spent.to_dict()
+        paid = f',\n "spent": {json.dumps(facts, ensure_ascii=False)}'
+    return f'{{"version": 1, "columns": [\n{rows}\n]{paid}}}\n'
 
 
-def _columns_from_json(text: str) -> list[Column]:
-    "Columns from the text of a schema file."
+def _check_spent(spent: Any) -> dict | None:
+    "What learning has cost, as a schema file holds it; raise unless it looks like it."
+    if spent is None:
+        return None
+    facts: dict = {"neighbors": str, "person": str | None, "entries": list}
+    whole = isinstance(spent, dict) and set(spent) == set(facts)
+    if not whole or not all(isinstance(spent[k], kind) for k, kind in facts.items()):
+        raise SchemaError(
+            'What a schema file says under "spent" is not what learning has cost',
+            "restore the file: without it nobody knows what was spent",
+        )
+    return spent
+
+
+def _columns_from_json(text: str) -> tuple[list[Column], dict | None]:
+    "Columns from the text of a schema file, and what learning them has cost."
     try:
         data = json.loads(text, object_pairs_hook=_unique_keys)
     except (json.JSONDecodeError, TypeError) as error:
         raise SchemaError(f"This is not a schema file in JSON ({error})") from None
     keys = set(data) if isinstance(data, dict) else set()
-    if keys != {"version", "columns"} or not isinstance(data["columns"], list):
+    needed = {"version", "columns"}
+    if keys - {"spent"} != needed or not isinstance(data["columns"], list):
         raise SchemaError(
             'A schema file is an object with exactly the keys "version" and "columns", '
-            "the latter a list"
+            'the latter a list (and "spent", if it was learned)'
         )
     if data["version"] != 1:
         raise SchemaError(
             f"The schema file has version {data['version']!r}, but this program reads "
             "version 1"
         )
-    return [column_from_dict(item) for item in data["columns"]]
+    columns = [column_from_dict(item) for item in data["columns"]]
+    return columns, _check_spent(data.get("spent"))
 
 
 # %% ../../nbs/table/schema.ipynb #c075
@@ -508,12 +528,15 @@ class Schema(Coder):
         "The schema as JSON, one line for each column."
         for column in self:
             _check_kind(column)
-        return _columns_to_json(self)
+        return _columns_to_json(self, self.spent)
 
     @classmethod
     def from_json(cls, text: str) -> "Schema":
         "The schema that a JSON text describes."
-        return cls(_columns_from_json(text))
+        columns, spent = _columns_from_json(text)
+        schema = cls(columns)
+        object.__setattr__(schema, "spent", spent)
+        return schema
 
     def save(self, path: str | os.PathLike) -> None:
         "Write the schema to a JSON file, all of it or nothing."
