@@ -11,9 +11,10 @@ import io
 import json
 import zipfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -21,6 +22,7 @@ from sklearn.exceptions import NotFittedError
 from ..core.checks import InputError, check_codes
 from ..core.files import is_pipe, write_atomically, write_text
 from ..core.records import Measurement
+from ..private.fine import NoisyCells
 from ..private.ledger import Ledger
 from ..private.oracle import Round
 from ..table.schema import Schema
@@ -40,6 +42,24 @@ def _without_timings(value: Any) -> Any:
         kept = {k: v for k, v in value.items() if "seconds" not in str(k)}
         return {k: _without_timings(v) for k, v in kept.items()}
     return [_without_timings(v) for v in value] if isinstance(value, list) else value
+
+
+def _pack_cells(cells: NoisyCells) -> np.ndarray:
+    "The noisy counts of a fine histogram in one array: sigma, levels, missing values."
+    return np.concatenate([[cells.sigma], *cells.counts, cells.missing])
+
+
+def _unpack_cells(
+    packed: np.ndarray | None, schema: Schema, clique: Sequence[str]
+) -> NoisyCells | None:
+    "What `_pack_cells` packed; None for a measurement without, or in an older file."
+    if packed is None:
+        return None
+    grid = cast(Any, schema[clique[0]]).grid
+    ends = 1 + np.cumsum([len(level) for level in grid.levels])
+    *parts, missing = np.split(packed, ends)
+    parts[0] = parts[0][1:]
+    return NoisyCells(grid, tuple(parts), missing, float(packed[0]))
 
 
 def mark_seeded(
@@ -87,6 +107,9 @@ def save_model(
     arrays |= {f"counts{i}": m.counts for i, m in enumerate(model.measurements_)}
     arrays |= {f"table{i}": t for i, t in enumerate(model.tables_.values())}
     arrays |= {f"placed{i}": v for i, v in enumerate(model.placed_.values())}
+    for i, m in enumerate(model.measurements_):
+        if m.cells is not None:
+            arrays[f"cells{i}"] = _pack_cells(m.cells)
     packed = io.BytesIO()
     np.savez_compressed(packed, **arrays)
     text = json.dumps(facts, indent=1).encode()
@@ -163,7 +186,13 @@ def _rebuild_model(facts: dict, arrays: dict, cls: type) -> Any:
     model.schema_ = Schema.from_json(json.dumps(facts["schema"]))
     model.privacy_ = Ledger.from_json(json.dumps(facts["privacy"]))
     model.measurements_ = [
-        Measurement(tuple(m["clique"]), arrays[f"counts{i}"], m["sigma"], m["total"])
+        Measurement(
+            tuple(m["clique"]),
+            arrays[f"counts{i}"],
+            m["sigma"],
+            m["total"],
+            _unpack_cells(arrays.get(f"cells{i}"), model.schema_, m["clique"]),
+        )
         for i, m in enumerate(facts["measurements"])
     ]
     model.tables_ = {

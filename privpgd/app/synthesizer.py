@@ -195,6 +195,20 @@ class _PlanWriteReport:
         mark_seeded(path, model.privacy_)
         return rows
 
+    def estimate(
+        self,
+        f: Any,  # a function of a table: returns a number, an array or a Series
+        level: float = 0.95,  # of the interval
+        about: str = "population",  # or "rows": those that were measured
+        **options: Any,  # of `estimate_statistic`
+    ) -> Any:  # an Estimate
+        "A statistic with an interval that covers; no further privacy is spent."
+        from privpgd.evaluation.inference import estimate_statistic, open_release
+
+        options = {"seed": getattr(self, "seed", None)} | options
+        release = open_release(self, about)
+        return estimate_statistic(release, f, level, about, **options)
+
     def report(
         self,
         real: Any = None,  # the private table, for errors; then it is not for release

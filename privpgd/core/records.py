@@ -70,6 +70,8 @@ class Measurement:
     counts: np.ndarray
     sigma: float  # standard deviation of the noise in each cell, in rows
     total: int | None = None  # the number of rows if it is public, otherwise None
+    # the noisy counts on a finer scale, if these were added up from them; not in JSON
+    cells: Any = None
 
     def __post_init__(self):
         clique = tuple(self.clique)

@@ -267,4 +267,5 @@ def bin_measurement(
         counts = np.append(counts, noisy.missing_count)
         variances = np.append(variances, noisy.sigma**2 / len(noisy.missing))
     rounded = np.rint(counts).astype(np.int64)
-    return Measurement((name,), rounded, float(np.sqrt(variances.mean())), total)
+    sigma = float(np.sqrt(variances.mean()))
+    return Measurement((name,), rounded, sigma, total, noisy)
