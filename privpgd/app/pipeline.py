@@ -13,8 +13,6 @@ __all__ = [
     "Job",
     "Outcome",
     "open_account",
-    "CallAccount",
-    "check_filter",
     "run_pipeline",
     "synthesize",
     "method",
@@ -32,14 +30,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privpgd.private.higher_order import (
+    HigherOrder,
+    HigherPlan,
+    measure_higher,
+    plan_higher,
+    planned_shape,
+)
+
 from ..constrain.requirements import Requirements
 from ..core.checks import InputError, make_options, whole_number
 from ..core.protocols import Generator
-from ..core.records import Seeds
+from ..core.records import Seeds, estimate_total
 from ..methods.privpgd import PRESETS
 from ..methods.refiner import ProductGenerator, rounds_generator
 from ..methods.registry import GENERATORS, make_generator
-from ..private.account import Budget, BudgetError, Entry
+from ..private.account import Budget
+from ..private.call_account import CallAccount, ReservedAccount, check_filter
 from ..private.counting import normalize_workload
 from ..private.ledger import Ledger
 from ..private.measure import with_oneways
@@ -176,6 +183,9 @@ class Job:
     person: str | None = None  # column that names a person; None: a row is a person
     max_rows: int | None = None  # rows of a person that are counted; None: weight one
     paid: tuple = ()  # measured numbers, which know what they cost
+    # the most columns of a table, for the usual workload: 2, 3, 4; None: where it pays
+    order: int | None = None
+    target: str | None = None  # column whose cliques of three columns weigh more
 
 
 @dataclass(frozen=True)
@@ -187,6 +197,9 @@ class Outcome:
     selection: Selection  # measurements, and the rounds of a selector
     ledger: Ledger  # the charged account
     generator: Any = None  # what made the codes
+    higher: HigherOrder | None = (
+        None  # tables of three and four columns, if there are any
+    )
 
     def decode(self, seed: int | None = None) -> pd.DataFrame:
         "The synthetic table in the original units."
@@ -321,43 +334,6 @@ def _spending_noted(recorder: _Recorder, ledger: Ledger) -> Iterator[None]:
 
 
 # %% ../../nbs/app/pipeline.ipynb #p20b
-class CallAccount(Ledger):
-    "An account with the budget of one call, which charges a larger one, too."
-
-    def __init__(
-        self,
-        budget: Budget,  # of the call
-        account: Ledger,  # that is charged, too
-    ):
-        self.charged = account
-        facts = account.neighbors, account.seeded
-        own: dict = dict(planned=not account.adaptive, person=account.person)
-        super().__init__(budget, *facts, **own)
-
-    @property
-    def entries(self) -> tuple:
-        return self.charged.entries
-
-    def spend(self, entries: Any, neighbors: Any = None) -> None:
-        new = (entries,) if isinstance(entries, Entry) else tuple(entries)
-        both = self.affordable(new, neighbors)
-        self.charged.spend(new, neighbors)
-        self._own = both
-
-
-def check_filter(
-    account: Ledger,  # to charge by a selector that chooses widths along the way
-) -> Ledger:
-    "The ledger; raise if it is only for widths that are planned beforehand."
-    if not account.adaptive:
-        raise BudgetError(
-            "This ledger is for widths planned beforehand, and select chooses them "
-            "along the way",
-            "open it with Ledger(budget)",
-        )
-    return account
-
-
 def _open_call(job: Job, account: Ledger) -> Ledger:
     "The account of a call with two stages, once the ledger can pay for both."
     if is_adaptive(job.select):
@@ -422,6 +398,56 @@ def _measure_job(
     return replace(found, measurements=measurements, ledger=before.ledger)
 
 
+# %% ../../nbs/app/pipeline.ipynb #h3o1
+def _unit_of(job: Job) -> Unit:
+    "Whose data the promise of a job is about."
+    return Unit(job.neighbors, job.person, job.max_rows)
+
+
+def _plan_higher_order(frame: Any, job: Job, account: Ledger) -> HigherPlan | None:
+    "What is kept back for tables of three and four columns; None: nothing."
+    able = hasattr(job.generator, "fit_merged")
+    able = able and getattr(job.generator, "preset", "default") == "default"
+    pairs = not is_selector(job.select) and job.select is not None
+    if not (able and job.usual and pairs) or job.order == 2:
+        return None
+    unit = _unit_of(job)
+    n = count_rows(frame, job.schema) if unit == Unit() else None
+    alone = float(call_sigmas(job.budget, account, [1.0], unit=unit)[0])
+    shape = planned_shape(job.schema)
+    return plan_higher(shape, n, alone, unit, job.order, job.target)
+
+
+def _add_higher_order(
+    frame: Any,
+    job: Job,
+    codes: np.ndarray,
+    plan: HigherPlan,
+    account: Ledger,
+    recorder: "_Recorder",
+) -> tuple[np.ndarray, HigherOrder]:
+    "Choose and measure tables of three columns, and generate once more."
+    measured = recorder.selection.measurements
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)  # the first pass has warned
+        found = measure_higher(
+            frame, job.schema, codes, measured, plan, account, _unit_of(job), job.seed
+        )
+    if found.pairs:
+        measured = [*measured, *found.pairs]
+        codes = job.generator.fit(measured, job.schema)
+    total = estimate_total(measured)
+    if found.measurements:
+        generator: Any = job.generator
+        facts = found.measurements, found.merging, job.schema, total
+        codes = generator.fit_merged(*facts)
+    rounds = (*recorder.selection.rounds, *found.rounds)
+    recorder.selection = replace(
+        recorder.selection, measurements=measured, rounds=rounds
+    )
+    return codes, found
+
+
 # %% ../../nbs/app/pipeline.ipynb #cc55744
 def run_pipeline(
     frame: Any,  # the private rows: anything that `count` takes
@@ -434,16 +460,25 @@ def run_pipeline(
     account = open_account(job, ledger)
     recorder = _Recorder(None, account)
     with _spending_noted(recorder, account):
+        plan = _plan_higher_order(frame, job, account)
         job, singles, call = _learn_bins(frame, job, account)
         _forget_fit(job.generator)
         recorder.selection = Selection(singles, account)
-        if job.select is not None:
+        if plan is not None:
+            kept = ReservedAccount(job.budget, call, plan.entries(_unit_of(job)))
+            paired = replace(job, budget=None)
+            recorder.selection = _measure_job(frame, paired, kept, options, recorder)
+        elif job.select is not None:
             recorder.selection = _measure_job(frame, job, call, options, recorder)
-        selection = recorder.selection
         head = preview(frame, job.schema, job.person)
         stored = job.schema.with_dtypes(head, public=True)
-        codes = job.generator.fit(selection.measurements, stored)
-    return Outcome(stored, codes, selection, account, job.generator)
+        codes = job.generator.fit(recorder.selection.measurements, stored)
+        higher = None
+        if plan is not None:
+            job = replace(job, schema=stored)
+            codes, higher = _add_higher_order(frame, job, codes, plan, call, recorder)
+    facts = recorder.selection, account, job.generator, higher
+    return Outcome(stored, codes, *facts)
 
 
 # %% ../../nbs/app/pipeline.ipynb #c1f6467

@@ -28,10 +28,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from privpgd.app.pipeline import (
-    CallAccount,
     Job,
     _forget_fit,
-    check_filter,
     check_schema,
     default_workload,
     open_account,
@@ -43,8 +41,10 @@ from ..constrain.agreement import public_tables
 from ..constrain.penalties import Penalty
 from ..constrain.requirements import Requirements
 from ..core.checks import Advice, InputError, check_seed, one_of, whole_number
+from ..evaluation.downstream import check_target
 from ..methods.privpgd import PRESETS, PrivPGDGenerator
 from ..private.account import Budget
+from ..private.call_account import CallAccount, check_filter
 from ..private.learn import open_schema
 from ..private.ledger import Ledger
 from ..private.persons import Unit
@@ -61,6 +61,24 @@ from .storage import load_model, mark_seeded, save_model
 
 
 # %% ../../nbs/app/synthesizer.ipynb #c928511
+def _check_order(model: Any, schema: Any) -> None:
+    "Raise one sentence if the order or the target makes no sense."
+    if model.order is not None:
+        one_of("order", model.order, (2, 3, 4))
+    if model.order not in (None, 2):
+        other = "select" if model.select is not None else ""
+        other = "preset" if model.preset == "paper" else other
+        if other:
+            raise InputError(
+                f"is for the usual workload, and {other} says what is measured",
+                f"leave out order or {other}",
+                argument="order",
+                value=model.order,
+            )
+    if model.target is not None and schema is not None:
+        check_target(schema, model.target)
+
+
 def check_arguments(model: Any, schema: Any) -> Budget:
     "The budget of a model; raise one sentence for the first wrong argument."
     budget = Budget(epsilon=model.epsilon, delta=model.delta)
@@ -94,6 +112,7 @@ def check_arguments(model: Any, schema: Any) -> Budget:
         whole_number("seed", model.seed, 0, remedy)
     if isinstance(model.select, str):
         check_selector(model.select)
+    _check_order(model, schema)
     return budget
 
 
@@ -251,6 +270,11 @@ class PrivPGD(_PlanWriteReport, BaseEstimator):
         # None for a release; a number makes an experiment repeatable
         seed: int | None = None,
         verbose: bool = True,  # the plan, and progress bars
+        # the most columns that are measured together: 2; 3 or 4 always; None: a part of
+        # the budget goes to tables of three and four columns where it pays
+        order: int | None = None,
+        # column that will be predicted: tables of three columns with it weigh more
+        target: str | None = None,
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -266,6 +290,8 @@ class PrivPGD(_PlanWriteReport, BaseEstimator):
         self.device = device
         self.seed = seed
         self.verbose = verbose
+        self.order = order
+        self.target = target
 
     def fit(
         self,
@@ -433,7 +459,15 @@ def _job_of(model: Any, budget: Budget | None, schema: Schema, stored: Schema) -
         person=model.person,
         max_rows=model.max_rows,
         paid=_paid_numbers(model),
+        order=_order_of(model),
+        target=model.target,
     )
+
+
+def _order_of(model: Any) -> int | None:
+    "The order that a model asks for; two, if it has requirements and does not say."
+    wishes = model.penalties or model.constraints
+    return 2 if model.order is None and wishes else model.order
 
 
 def _paid_numbers(model: Any) -> tuple:
@@ -492,6 +526,7 @@ def fit_model(
     model.schema_ = outcome.schema
     model.measurements_ = outcome.selection.measurements
     model.rounds_ = outcome.selection.rounds
+    model.higher_ = outcome.higher
     model.history_ = made.history
     model.tables_ = made.tables
     model.particles_ = made.particles

@@ -15,7 +15,7 @@ __all__ = [
 # %% ../../nbs/joint/refinement.ipynb #c002
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,7 @@ from ..core.figures import BLUE, canvas, shades
 from ..transport.embedding import Embedding
 from ..transport.marginal_tables import as_clique, check_tables
 from .costs import effects_of, stack_costs
+from .merged import MergedTables
 from .objective import column_blocks, objective, weights_by_clique
 from .tied import TiedGroup, check_tied, tied_group
 
@@ -58,6 +59,9 @@ class RefineOptions:
     # largest number of blocks of a column in coarse tables; sweeps at temperature zero
     # also compare the rows with these tables; 0: no coarse tables
     blocks: int = 0
+    # tables over blocks of levels, in place of the coarse tables of `blocks`; for
+    # sweeps at temperature zero
+    merged: MergedTables | None = None
     weights: dict | None = None  # clique -> weight, 1 where absent
     forbidden: dict | None = None  # clique -> boolean array, true where no row may go
     fixed: Sequence = ()  # names of columns that keep their codes
@@ -135,7 +139,13 @@ def _check_targets(
                 "use the same cliques in both",
             )
     blocks = column_blocks(schema, options.blocks)
-    return make_targets(checked, forbidden, blocks, weights_by_clique(weights), m)
+    targets = make_targets(checked, forbidden, blocks, weights_by_clique(weights), m)
+    if options.merged is None:
+        return targets
+    merging = options.merged.merging
+    return replace(
+        targets, coarse=options.merged.targets(), blocks=list(merging.blocks)
+    )
 
 
 # %% ../../nbs/joint/refinement.ipynb #w201

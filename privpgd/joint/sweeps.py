@@ -164,7 +164,7 @@ class Targets:
     @property
     def block_shape(self) -> tuple:
         "Blocks of each column."
-        return tuple(int(b[-1]) + 1 for b in self.blocks)
+        return tuple(int(b.max()) + 1 for b in self.blocks)
 
     def block_codes(
         self,

@@ -13,13 +13,14 @@ __all__ = [
     "BestIterate",
     "Generated",
     "generate",
+    "generate_again",
     "PrivPGDGenerator",
 ]
 
 # %% ../../nbs/methods/privpgd.ipynb #c2e90ed
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,9 @@ from ..constrain.bounds import Bound
 from ..constrain.imposing import impose, place_rows
 from ..constrain.public import draw_conditional, reweight_tables
 from ..core.checks import InputError, make_options, one_of, whole_number
+from ..core.merging import Merging
 from ..core.records import Seeds, axes_of
+from ..joint.merged import MergedTables, merged_tables
 from ..joint.mixture import fit_mixture
 from ..joint.refinement import refine
 from ..joint.shrinkage import mixture_tables
@@ -473,6 +476,36 @@ def generate(
     return Generated(tables, particles, codes, history, _place_values(codes, run))
 
 
+# %% ../../nbs/methods/privpgd.ipynb #m3a
+def generate_again(
+    first: Generated,  # what `generate` made of the pairs
+    merged: MergedTables,  # tables of three and four columns
+    schema: Any,  # public facts about the columns, a Schema
+    preset: str = "default",  # name of a `Preset`
+    options: GenerateOptions | None = None,  # as for `generate`
+) -> Generated:
+    "Refine the rows once more, from where they are, towards merged tables, too."
+    run = _prepare_run(schema, preset, options or GenerateOptions())
+    history = list(first.history)
+    codes = rows_from_particles(
+        run.embedding.embed(first.codes),
+        first.tables,
+        schema,
+        run.requirements,
+        dict(anneal_sweeps=0, sweeps=3, merged=merged),
+        seed=run.seeds.finalization,
+        history=history,
+        verbose=run.options.verbose,
+    )
+    return replace(
+        first,
+        particles=run.embedding.embed(codes),
+        codes=codes,
+        history=history,
+        placed=_place_values(codes, run),
+    )
+
+
 # %% ../../nbs/methods/privpgd.ipynb #c863f2c
 class PrivPGDGenerator:
     "Particles: project, descend, refine."
@@ -506,14 +539,7 @@ class PrivPGDGenerator:
         if not len(measurements):
             self.codes_ = Independent(self.n_rows, self.seed).fit([], schema)
         elif last is None or self.preset != "default" or not self._fits(last, schema):
-            options = GenerateOptions(
-                n_particles=self.n_rows,
-                epochs=self.epochs,
-                device=self.device,
-                seed=self.seed,
-                verbose=self.verbose,
-                requirements=self.requirements,
-            )
+            options = self._options()
             self.generated_ = generate(list(measurements), schema, self.preset, options)
             self.codes_ = self.generated_.codes
         else:
@@ -524,6 +550,33 @@ class PrivPGDGenerator:
             # no annealed sweeps: the rows are to stay
             self.codes_ = refine(last, tables, schema, seed=self.seed, sweeps=3)
         return self.codes_.astype(np.int32)
+
+    def fit_merged(
+        self,
+        measurements: Sequence,  # of three or four columns, over blocks of levels
+        merging: Merging,  # the block of each level
+        schema: Any,  # of the last fit
+        total: float,  # number of rows that the counts stand for
+    ) -> np.ndarray:  # (m, d) codes
+        "Codes of the last fit, refined towards tables of three and four columns."
+        first = self.generated_
+        merged = merged_tables(measurements, first.codes, merging, total)
+        if merged.tables:
+            self.generated_ = generate_again(
+                first, merged, schema, self.preset, self._options()
+            )
+            self.codes_ = self.generated_.codes
+        return self.codes_.astype(np.int32)
+
+    def _options(self) -> GenerateOptions:
+        return GenerateOptions(
+            n_particles=self.n_rows,
+            epochs=self.epochs,
+            device=self.device,
+            seed=self.seed,
+            verbose=self.verbose,
+            requirements=self.requirements,
+        )
 
     def _fits(self, codes: np.ndarray, schema: Any) -> bool:
         "Whether codes of an earlier fit are a table of this schema."

@@ -1,0 +1,224 @@
+"""Third order where it pays: the default against order=2 on five tables, and the xor of
+two and of three columns among ten.
+
+    python -m benchmarks.third_order --seeds 5
+    python -m benchmarks.third_order --ablation --seeds 2
+
+The folder of the environment variable PRIVPGD_DATA must hold the tables. Lines that are
+in the file already are not run again.
+"""
+
+import argparse
+import contextlib
+import functools
+import json
+import pathlib
+import time
+import warnings
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingClassifier as Classifier
+from sklearn.ensemble import HistGradientBoostingRegressor as Regressor
+from sklearn.metrics import roc_auc_score
+
+import privpgd.private.higher_order as higher_order
+from privpgd import Categorical, PrivPGD, Schema, evaluate, load_dataset
+
+RESULTS = pathlib.Path("nbs/experiments/results")
+TABLES = ("diabetes130us", "adult", "acs_income_ca", "green_taxi", "acs_income_us")
+METHODS = {"default": {}, "order 2": dict(order=2)}
+ROWS = 100_000  # of the real table, for the classifier of reference
+
+
+def prediction_score(train, test, at, task):
+    "AUC, or R², on test rows of gradient boosting trained on codes."
+    x, y = np.delete(train, at, 1), train[:, at]
+    rows, truth = np.delete(test, at, 1), test[:, at]
+    kind = Classifier if task == "classification" else Regressor
+    model = kind(random_state=0, early_stopping=False).fit(x, y)
+    if task == "classification":
+        return float(roc_auc_score(truth, model.predict_proba(rows)[:, 1]))
+    return float(1 - np.mean((model.predict(rows) - truth) ** 2) / np.var(truth))
+
+
+class Table:
+    "A table of the benchmark as codes."
+
+    def __init__(self, name):
+        self.name = name
+        self.data = load_dataset(name)
+        schema = self.data.schema
+        self.schema = schema
+        self.train, self.test = (
+            schema.encode(rows) for rows in (self.data.train, self.data.test)
+        )
+        self.at = list(schema.names).index(self.data.target)
+
+    def score(self, codes):
+        return prediction_score(codes, self.test, self.at, self.data.task)
+
+    def reference(self):
+        "A line for the real rows."
+        rng = np.random.default_rng(0)
+        rows = self.train
+        if len(rows) > ROWS:
+            rows = rows[rng.choice(len(rows), ROWS, replace=False)]
+        return dict(table=self.name, method="real", prediction=self.score(rows))
+
+    def run(self, method, epsilon, seed, **options):
+        "One line of results."
+        start = time.perf_counter()
+        model = PrivPGD(epsilon, 1e-5, seed=seed, verbose=False, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(self.data.train, self.schema)
+            seconds = time.perf_counter() - start
+            copy = model.codes_.astype(np.int32)
+            target = dict(test=self.test, target=self.data.target, task=self.data.task)
+            found = evaluate(
+                self.train, copy, self.schema, **target, extras=True, max_rows=50_000
+            )
+        errors = dict(zip(found["metric"], found["value"]))
+        kept = ("downstream", "covariance", "counting", "thresholding", "sw1", "l1")
+        line = dict(table=self.name, method=method, epsilon=epsilon, seed=seed)
+        line |= {name: float(f"{errors[name]:.5g}") for name in (*kept, "tv_3way")}
+        line |= dict(prediction=round(self.score(copy), 5), seconds=round(seconds, 1))
+        return line | facts_of(model)
+
+
+def run_method(table, method, epsilon, seed):
+    "One line of the comparison."
+    return table.run(method, epsilon, seed, **METHODS[method])
+
+
+def facts_of(model):
+    "What a model has measured of three and four columns."
+    found = model.higher_
+    spent = dict(spent=round(model.privacy_.epsilon, 4))
+    if found is None:
+        return spent | dict(cliques=0, again=0)
+    orders = [len(m.clique) for m in found.measurements]
+    return spent | dict(
+        cliques=len(orders), again=len(found.pairs), blocks=max(found.merging.shape)
+    )
+
+
+def xor_table(k, seed, n=20_000, columns=10, error=0.1):
+    "Fair coins; the last column is the xor of the first k, with some errors."
+    rng = np.random.default_rng([seed, k])
+    x = rng.integers(0, 2, (n, columns))
+    x[:, -1] = np.bitwise_xor.reduce(x[:, :k], axis=1) ^ (rng.random(n) < error)
+    return pd.DataFrame(x, columns=[f"x{j}" for j in range(columns)])
+
+
+def run_xor(k, method, epsilon, seed, **options):
+    "One line: how often the copy obeys the xor."
+    rows = xor_table(k, seed)
+    schema = Schema([Categorical(c, (0, 1)) for c in rows])
+    model = PrivPGD(epsilon, 1e-5, seed=seed, verbose=False, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        codes = model.fit(rows, schema).codes_
+    true = np.bitwise_xor.reduce(codes[:, :k], axis=1) == codes[:, -1]
+    line = dict(table=f"xor of {k}", method=method, epsilon=epsilon, seed=seed)
+    return line | dict(true=round(float(true.mean()), 4)) | facts_of(model)
+
+
+def _oracle_choice(scores, k, *_):
+    "The best scores without noise: not private, to see what the choice costs."
+    return np.argsort(-np.asarray(scores))[:k].tolist()
+
+
+def _random_choice(scores, k, *_):
+    real = [i for i, s in enumerate(scores) if s != 0.0]
+    return np.random.default_rng(0).permutation(real)[:k].tolist()
+
+
+ABLATIONS = {  # names of the chapter that are replaced
+    "default": {},
+    "choice without noise": dict(noisy_top=_oracle_choice),
+    "random choice": dict(noisy_top=_random_choice),
+    "share 0.05": dict(MOST_SHARE=0.05),
+    "share 0.2": dict(MOST_SHARE=0.2),
+    "noise 0.0125": dict(MISFIT=0.0125),
+    "noise 0.05": dict(MISFIT=0.05),
+    "3 columns only": dict(order=3),
+    "target": dict(target=True),
+}
+
+
+def run_ablation(table, name, epsilon, seed):
+    "One line with a choice changed."
+    options = dict(ABLATIONS[name])
+    model = {}
+    if "order" in options:
+        model["order"] = options.pop("order")
+    if options.pop("target", False):
+        model["target"] = table.data.target
+    with contextlib.ExitStack() as stack:
+        for key, value in options.items():
+            stack.enter_context(mock.patch.object(higher_order, key, value))
+        return table.run(name, epsilon, seed, **model)
+
+
+def main():
+    "Run what is missing, and append a line for each run."
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--tables", default=",".join(TABLES))
+    parser.add_argument("--epsilons", default="2.5,1.0,0.2")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--ablation", action="store_true")
+    args = parser.parse_args()
+    name = "third_order_ablation.jsonl" if args.ablation else "third_order.jsonl"
+    out = args.out or RESULTS / name
+    lines = out.read_text().splitlines() if out.exists() else []
+    keys = ("table", "method", "epsilon", "seed")
+    done = {tuple(json.loads(line).get(k) for k in keys) for line in lines}
+
+    plain = {}  # runs in which the default has spent nothing on three columns
+
+    def once(key, work):
+        if key not in done:
+            twin = plain.get((key[0], *key[2:]))
+            line = (
+                twin | dict(method=key[1]) if key[1] == "order 2" and twin else work()
+            )
+            if (
+                key[1] == "default"
+                and not line.get("cliques")
+                and not line.get("again")
+            ):
+                plain[(key[0], *key[2:])] = line  # the same run as with order=2
+            done.add(key)
+            with out.open("a") as f:
+                f.write(json.dumps(line) + "\n")
+            print(line, flush=True)
+
+    loaded = {}
+    epsilons = list(map(float, args.epsilons.split(",")))
+    methods = ABLATIONS if args.ablation else METHODS
+    for seed in range(args.first, args.seeds):
+        if not args.ablation:
+            for k in (2, 3):
+                for m, o in METHODS.items():
+                    for e in epsilons:
+                        work = functools.partial(run_xor, k, m, e, seed, **o)
+                        once((f"xor of {k}", m, e, seed), work)
+        for t in args.tables.split(","):
+            if t not in loaded:
+                loaded[t] = Table(t)
+            table = loaded[t]
+            once((t, "real", None, None), table.reference)
+            for e in epsilons:
+                for m in methods:
+                    run = run_ablation if args.ablation else run_method
+                    work = functools.partial(run, table, m, e, seed)
+                    once((t, m, e, seed), work)
+
+
+if __name__ == "__main__":
+    main()
