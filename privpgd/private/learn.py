@@ -123,9 +123,12 @@ def _whole_numbers(numbers: np.ndarray) -> np.ndarray:
 
 
 def _level_text(value: Any) -> str:
-    "A level as text, as it would be written in a file."
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return str(int(value)) if number and float(value).is_integer() else str(value)
+    "A level as text, as it would be written in a file; what has no text has its kind."
+    try:
+        whole = isinstance(value, float) and value.is_integer()
+        return str(int(value)) if whole else str(value)
+    except Exception:  # an integer of thousands of digits, an object without a text
+        return type(value).__name__
 
 
 def _count_levels(kind: str, known: pd.Series) -> tuple[list, np.ndarray]:
@@ -466,7 +469,7 @@ def open_schema(
 ) -> Schema:
     "A schema from storage types: numbers and dates with open bins, levels learned."
     try:
-        table = open_frame(frame)
+        table = open_frame(frame, rows=unit.neighbors == "replace")
     except (TypeError, ValueError):
         raise InputError(
             "There is no schema",
@@ -494,6 +497,7 @@ def open_schema(
             ledger=ledger,
             **person,
         )
-        kinds |= {name: learned[name] for name in named}
+        # that it is text was read from the storage, as the kinds of the others were
+        kinds |= {name: replace(learned[name], source="data") for name in named}
         return learned.with_columns([kinds[name] for name in names])
     return Schema([kinds[name] for name in names])

@@ -28,6 +28,13 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import pandas as pd
 
+from privpgd.table.columns import (
+    Column,
+    PrivacyWarning,
+    SchemaError,
+    is_missing,
+    output_dtype,
+)
 from privpgd.table.dates import (
     Datetime,
     from_microseconds,
@@ -46,7 +53,6 @@ from privpgd.table.dtypes import (
 from ..core.checks import check_codes
 from ..core.files import write_text
 from ..core.records import Axis
-from .columns import Column, PrivacyWarning, SchemaError, is_missing
 from .grids import Fine
 from .levels import Boolean, Categorical, Ordinal
 from .numbers import Numeric, to_numbers
@@ -385,6 +391,9 @@ class Coder(ColumnList):
             if public:  # the advice depends on what the rows hold
                 warnings.simplefilter("ignore", StorageWarning)
             stored = [remember_storage(c, dtypes[c.name]) for c in self.columns]
+        if public:  # what comes back anyway is not remembered, however it was stored
+            pairs = zip(self.columns, stored)
+            stored = [c if output_dtype(c) == output_dtype(s) else s for c, s in pairs]
         return self.with_columns(stored)
 
 
