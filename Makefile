@@ -29,7 +29,10 @@ readme: .venv/dev   ## README.md from nbs/index.ipynb
 
 docs: .venv/dev     ## the site, in _docs/ (needs Quarto)
 	@command -v quarto >/dev/null || { echo "make docs needs the Quarto program (https://quarto.org), which is not on this machine."; exit 1; }
-	$(BIN)/nbdev_docs
+	$(BIN)/nbdev_proc_nbs
+	$(BIN)/python .ci/site.py
+	cd _proc && quarto render --no-execute
+	rm -rf _docs && mv _proc/_docs _docs
 
 clean:          ## remove the environment and everything made
 	rm -rf .venv _docs _proc demo build .mypy_cache .ruff_cache *.egg-info .hypothesis

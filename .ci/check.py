@@ -194,7 +194,8 @@ def oversized(lines=620, cells=65, parameters=8):
             found.append(f"{path.relative_to(root)}: {n} lines")
         found += long_signatures(path, parameters)
     for path in notebooks():
-        n = len(json.loads(path.read_text(encoding="utf-8"))["cells"])
+        all_cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        n = sum(cell.get("id") not in ("exercise", "solution") for cell in all_cells)
         if n > cells:
             found.append(f"{path.relative_to(root)}: {n} cells")
     return found
@@ -353,6 +354,8 @@ def main():
     if pages.returncode:
         sys.exit(f"the pages of the site cannot be made:\n{pages.stderr[-3000:]}")
     print("the pages of the site can be made")
+    if run("python", ".ci/site.py").returncode:
+        sys.exit("these pages are not fit to be read (see above)")
     if nested := [
         p.name
         for p in (root / "_proc").rglob("*.ipynb")

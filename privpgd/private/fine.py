@@ -11,6 +11,7 @@ __all__ = [
     "AGREEMENT",
     "ALIVE",
     "ALIVE_NEXT",
+    "OUTER",
     "count_cells",
     "fine_entry",
     "NoisyCells",
@@ -138,10 +139,11 @@ def estimate_nodes(
 # %% ../../nbs/private/fine.ipynb #c8dcdb0
 AGREEMENT = np.array([1.0, 1.0, 2.0, 3.0])  # t, in standard errors, for each level
 ALIVE, ALIVE_NEXT = 4.5, 3.0  # standard errors above zero; next to a living cell
+OUTER = 2.0  # the same for the half of a power of ten that is farther from zero
 
 
 @numba.njit(cache=True)
-def _split_downward(left, depth, prior, z, v, total, t):
+def _split_downward(left, depth, prior, outer, z, v, total, t):
     "Mass of each node, from the root to the leaves."
     mass = np.zeros(len(left))
     mass[0] = total
@@ -161,13 +163,28 @@ def _split_downward(left, depth, prior, z, v, total, t):
         share = guess
         if abs(away) > threshold:
             share = guess + away * (1 - 0.5 * (threshold / away) ** 2)
-            if found < error:
+            if found < (OUTER if outer[i] < 0 else 1.0) * error:
                 share = 0.0
-            elif m - found < error:
+            elif m - found < (OUTER if outer[i] > 0 else 1.0) * error:
                 share = m
         mass[a] = min(max(share, 0.0), m)
         mass[b] = m - mass[a]
     return mass
+
+
+def _outer_child(
+    grid: Grid,
+    forks: Forks,
+) -> np.ndarray:  # (2m - 1,) 1: the right child lies farther from zero; -1: the left
+    "Which child of a fork inside a power of ten lies farther from zero; 0 elsewhere."
+    outer = np.zeros(len(forks.left), np.int64)
+    if grid.kind == "decades":
+        inner = np.flatnonzero((forks.left >= 0) & (forks.depth <= 1))
+        left = forks.left[inner]
+        right_above = grid.first[forks.start[left + 1]] > 0
+        left_below = grid.last[forks.stop[left] - 1] < 0
+        outer[inner] = right_above.astype(int) - left_below
+    return outer
 
 
 def _tail_decay(
@@ -219,7 +236,8 @@ def denoise(
     top = forks.nodes[0]
     living = _living_prior(noisy.grid, z[top], np.sqrt(v[top]))
     prior = forks.add_up(living)
-    mass = _split_downward(forks.left, depth, prior, z, v, known, AGREEMENT)
+    outer = _outer_child(noisy.grid, forks)
+    mass = _split_downward(forks.left, depth, prior, outer, z, v, known, AGREEMENT)
     cells = np.zeros(len(noisy.grid))
     leaves = forks.left < 0
     cells[forks.start[leaves]] = mass[leaves]

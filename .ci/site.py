@@ -1,0 +1,208 @@
+"""Finish the pages that nbdev has put in _proc, before Quarto renders them.
+
+`nbdev_proc_nbs` makes the pages; this script gives each one its chapter number and its
+reading time, hides imports, folds tests and makes links between pages relative. The
+notebooks themselves stay as they are.
+"""
+
+import ast
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import yaml
+
+root = Path(__file__).resolve().parent.parent
+SITE = "https://privpgd.github.io/privpgd/"
+PARTS = ("I", "II", "III", "IV", "V", "VI", "VII")
+
+
+def statements(source):
+    "The statements of a cell; None when it is not plain Python (a magic, a shell line)."
+    try:
+        return ast.parse(source).body
+    except SyntaxError:
+        return None
+
+
+def is_import(node):
+    return isinstance(node, (ast.Import, ast.ImportFrom))
+
+
+def is_test(node):
+    "An assertion, a call of test_eq and its like, or an error that must be raised."
+    if isinstance(node, ast.Assert):
+        return True
+    if isinstance(node, ast.With):
+        call = node.items[0].context_expr
+    elif isinstance(node, ast.Expr):
+        call = node.value
+    else:
+        return False
+    name = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
+    return name.split(".")[-1].startswith(("test_", "raises", "expect_fail", "refused"))
+
+
+def directives(source):
+    return [line for line in source.splitlines() if line.startswith("#|")]
+
+
+def visible(cell):
+    "Does the reader see this cell?"
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "raw" or not source.strip():
+        return False
+    if cell["cell_type"] == "markdown":
+        return bool(re.sub(r"<!--.*?-->", "", source, flags=re.S).strip())
+    hidden = "echo: false" in source and not cell.get("outputs")
+    return not hidden and "include: false" not in source
+
+
+def fold(cell):
+    "Hide a cell of imports, fold a cell whose purpose is a test."
+    source = "".join(cell["source"])
+    if cell["cell_type"] != "code" or re.search(r"^#\| (echo|code-fold)", source, re.M):
+        return
+    body = statements(source)
+    if not body:
+        return
+    if all(map(is_import, body)):
+        cell["source"] = "#| echo: false\n" + source
+    elif is_test(body[-1]) and not cell.get("outputs"):
+        fold_as = '#| code-fold: true\n#| code-summary: "Tests"\n'
+        cell["source"] = fold_as + source
+
+
+def relative_links(text, page):
+    "Links to our own site as links between files, so that a preview stays in itself."
+
+    def link(found):
+        target, anchor = found[1], found[2] or ""
+        return "](" + os.path.relpath(target, page.parent) + anchor + ")"
+
+    return re.sub(r"\]\(" + re.escape(SITE) + r"([\w./-]+)(#[^)\s]*)?\)", link, text)
+
+
+def reading_minutes(cells):
+    "At 200 words a minute, and as long again for code: ten lines a minute."
+    words = sum(
+        len("".join(c["source"]).split()) for c in cells if c["cell_type"] == "markdown"
+    )
+    lines = sum(
+        len("".join(c["source"]).splitlines())
+        for c in cells
+        if c["cell_type"] == "code" and "echo: false" not in "".join(c["source"])
+    )
+    return max(1, round(words / 200 + lines / 30))
+
+
+def chapters():
+    "Part and number of each page of the book, in the order of the sidebar."
+    bars = yaml.safe_load((root / "nbs/sidebar.yml").read_text(encoding="utf-8"))
+    book = next(b for b in bars["website"]["sidebar"] if b["id"] == "book")
+    found = {}
+    for part in book["contents"]:
+        numeral = part["section"].split()[0]
+        pages = re.findall(r"[\w./-]+\.ipynb", yaml.dump(part))
+        found |= {page: f"{numeral}.{i}" for i, page in enumerate(pages, 1)}
+    return found
+
+
+def opening(name):
+    "The text under the title and the subtitle of a notebook; nbdev keeps only these two."
+    notebook = json.loads((root / "nbs" / name).read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown" and source.startswith("# "):
+            return re.sub(r"^# .*\n+(>.*\n*)*", "", source + "\n").strip()
+    return ""
+
+
+def restore_opening(cells, name):
+    "Put the text under the title in front of everything else."
+    text = opening(name)
+    place = next((i for i, c in enumerate(cells) if visible(c)), len(cells))
+    if text:
+        cell = dict(cell_type="markdown", id="opening", metadata={}, source=text)
+        cells.insert(place, cell)
+
+
+def finish(path, numbers):
+    "One page of _proc: its number, its reading time, hidden imports, folded tests."
+    name = path.relative_to(root / "_proc").as_posix()
+    page = json.loads(path.read_text(encoding="utf-8"))
+    cells = page["cells"]
+    if all(cell.get("id") != "opening" for cell in cells):
+        restore_opening(cells, name)
+    for cell in cells:
+        fold(cell)
+        if cell["cell_type"] == "markdown":
+            text = relative_links("".join(cell["source"]), Path(name))
+            cell["source"] = text
+    head = cells[0]
+    matter = "".join(head["source"])
+    if name in numbers and head["cell_type"] == "raw" and "chapter:" not in matter:
+        number = numbers[name]
+        minutes = reading_minutes(cells)
+        unit = "minute" if minutes == 1 else "minutes"
+        note = f"Chapter {number} · {minutes} {unit} to read"
+        matter = re.sub(r"\n---\s*$", f'\nsubtitle: "{note}"\n---\n', matter.rstrip())
+        matter = matter.replace("---\n", f'---\nchapter: "{number}"\n', 1)
+        head["source"] = matter
+    path.write_text(json.dumps(page, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def prose_first(page):
+    first = next((c for c in page["cells"] if visible(c)), None)
+    return first is None or first["cell_type"] == "markdown"
+
+
+def bare_figures(page):
+    "Cells that show a picture without a caption or without words for who cannot see it."
+    for cell in page["cells"]:
+        shown = [o.get("data", {}) for o in cell.get("outputs", [])]
+        source = "".join(cell["source"])
+        if any("image/png" in o for o in shown) and not (
+            "fig-cap:" in source and "fig-alt:" in source
+        ):
+            yield source.splitlines()[0]
+
+
+def faults(path, limit=88):
+    "What is wrong with a finished page, as lines for a terminal."
+    page = json.loads(path.read_text(encoding="utf-8"))
+    found = []
+    if not prose_first(page):
+        found.append("its first cell is code, not prose")
+    for cell in page["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code":
+            long = [
+                line
+                for line in source.splitlines()
+                if len(line) > limit and not line.startswith("#|")
+            ]
+            found += [f"a line of code is too long: {line[:60]}…" for line in long]
+        elif SITE in source:
+            found.append("an absolute link to our own site")
+    found += [f"a figure without caption or alt text: {x}" for x in bare_figures(page)]
+    name = path.relative_to(root / "_proc").as_posix()
+    return [f"{name}: {fault}" for fault in found]
+
+
+def main():
+    pages = sorted((root / "_proc").rglob("*.ipynb"))
+    if not pages:
+        sys.exit("there are no pages in _proc: run nbdev_proc_nbs first")
+    numbers = chapters()
+    for path in pages:
+        finish(path, numbers)
+    if found := [fault for path in pages for fault in faults(path)]:
+        sys.exit("\n".join(found))
+    print(f"{len(pages)} pages finished, {len(numbers)} of them chapters")
+
+
+if __name__ == "__main__":
+    main()
