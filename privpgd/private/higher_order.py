@@ -372,7 +372,7 @@ class MergedOracle(PrivateOracle):
         "Count merged tables in one pass over the rows."
         self.merging = merging
         tally = partial(MergedTally, merging, cliques)
-        private = (self._row_choice, self.verbose and self.unit.public_total, True)
+        private = (self._row_choice, self.verbose and self.unit.public_rows, True)
         found, n = fold_units(self._frame, self.schema, tally, self.unit, *private)
         check_units(n, self.unit)
         check_delta(self.ledger.budget, n, self.neighbors)

@@ -94,6 +94,11 @@ def _locked(path: Path, flags: int = os.O_RDWR) -> Iterator[int]:
                 f"open a new one with privpgd account {path} --open",
             ),
         ) from None
+    except OSError as error:
+        raise InputError(
+            f"The ledger {path} cannot be opened ({error.strerror})",
+            "name a file that you may write",
+        ) from None
     try:
         fcntl.flock(file, fcntl.LOCK_EX)  # a lock of this opening: threads wait, too
         yield file
@@ -108,6 +113,15 @@ def _read_all(file: int) -> bytes:
     while part := os.read(file, 2**20):
         parts.append(part)
     return b"".join(parts)
+
+
+def _sync_folder(path: Path) -> None:
+    "Wait until the disk knows the name of a new file."
+    folder = os.open(path.resolve().parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _append(file: int, line: dict, seal: str, size: int) -> None:
@@ -208,7 +222,13 @@ def open_ledger_file(
     expected |= dict(person=person, planned=planned, schema=mark)
     flags = os.O_RDWR | (os.O_CREAT if budget is not None else 0)
     with _locked(path, flags) as file:
-        lines, seal, size = _read_lines(_read_all(file), path)
+        text = _read_all(file)
+        lines, seal, size = _read_lines(text, path)
+        if text and not lines:
+            raise InputError(
+                f"The file {path} has no whole line, and is not overwritten",
+                "name another file, or delete it if it is no ledger",
+            )
         if not lines:
             if given is None:
                 raise InputError(f"The ledger {path} is empty", "give it a budget")
@@ -220,6 +240,7 @@ def open_ledger_file(
                 planned=bool(planned),
             )
             _append(file, header, seal, size)
+            _sync_folder(path)
             lines = [header]
     header = lines[0]
     _check_header(header, {"format": FILE_FORMAT, **expected}, path)

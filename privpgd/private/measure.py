@@ -198,7 +198,7 @@ def measure(
         ]
 
     account.affordable(bill({}), unit)  # before the long pass over the rows
-    shows = verbose and unit.public_total  # otherwise no bar or message may show it
+    shows = verbose and unit.public_rows  # otherwise no bar or message may show it
     choice = row_choice(unit, seed)
     counts, n = count_marginals(
         frame, schema, shares, shows, noise=True, unit=unit, seed=choice

@@ -139,7 +139,7 @@ class PrivateOracle:
             self._frame,
             self.schema,
             normalize_workload(list(cliques), self.schema),
-            self.verbose and public_n,
+            self.verbose and self.unit.public_rows,
             unit=self.unit,
             seed=self._row_choice,
         )

@@ -109,6 +109,11 @@ class Unit:
         return self.rows * L1_SENSITIVITY[self.neighbors]
 
     @property
+    def public_rows(self) -> bool:
+        "Whether the number of rows is public, so that a bar or a message may show it."
+        return self.neighbors == "replace" and self.person is None
+
+    @property
     def public_total(self) -> bool:
         "Whether every marginal has the same total for all neighbours, which is public."
         return self.neighbors == "replace" and self.rows == 1
@@ -361,7 +366,7 @@ def fold_units(
     private: bool = True,
 ) -> tuple[Any, int]:  # the filled object; the number of rows, or of persons
     "Add up the rows that count, with their weights."
-    options: dict = dict(stacklevel=5, public_n=unit.public_total, total=private)
+    options: dict = dict(stacklevel=5, public_n=unit.public_rows, total=private)
     if unit.person is None:
         part = fold(frame, schema, make, verbose, **options)
         return part.result, part.rows
