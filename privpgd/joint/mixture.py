@@ -7,9 +7,8 @@ all noisy marginals at once, lets them share strength
 # %% auto #0
 __all__ = [
     "Mixture",
-    "logit_basis",
-    "margin_prior",
     "average_marginals",
+    "Stripe",
     "MixtureData",
     "MixtureOptions",
     "fit_mixture",
@@ -18,6 +17,7 @@ __all__ = [
 # %% ../../nbs/joint/mixture.ipynb #c002
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -31,9 +31,11 @@ from privpgd.core.checks import (
     whole_number,
 )
 
-from ..transport.consistency import merge, nearest_simplex
+from ..core.threads import map_threads
+from ..transport.consistency import merge
 from ..transport.embedding import Embedding
 from ..transport.marginal_tables import quantize
+from .logits import OWN_PRIOR, column_basis, margin_prior
 
 
 # %% ../../nbs/joint/mixture.ipynb #c008
@@ -93,88 +95,6 @@ class Mixture:
         return f"Mixture({len(self.probabilities)} products, {len(self.names)} columns)"
 
 
-# %% ../../nbs/joint/mixture.ipynb #c015
-def logit_basis(
-    places,  # (k,) or (k, p) places of the levels in the unit cube
-    linear: float = 1.0,  # size of the linear part
-    smooth: float = 1.0,  # size of the smooth part
-    rough: float = 0.3,  # size of the part that each level has for itself
-    length: float = 0.15,  # length scale of the smooth part
-) -> np.ndarray:  # (k, k) float32, F with F.T @ F = C
-    "Square root of the matrix C of a column's logits."
-    u = np.asarray(places, dtype=np.float64).reshape(len(places), -1)
-    x = 2 * u - 1
-    square = ((u[:, None] - u) ** 2).sum(-1)
-    covariance = (
-        linear**2 * x @ x.T
-        + smooth**2 * np.exp(-square / (2 * length**2))
-        + rough**2 * np.eye(len(u))
-    )
-    values, vectors = np.linalg.eigh(covariance)
-    return (vectors * np.sqrt(np.maximum(values, 0))).T.astype(np.float32)
-
-
-# %% ../../nbs/joint/mixture.ipynb #c019
-_OWN_PRIOR = (1.0, 1.0, 0.3, 0.15)  # linear, smooth, rough, length of F
-_SHARED_PRIOR = (3.0, 3.0, 0.3)  # linear, smooth, length of H
-_ROUGHNESS = (0.3, 1.0, 3.0, 9.0)  # values of rho that each column chooses from
-
-
-def _linearize_margin(phi, y, s, basis) -> tuple:
-    "Scaled Jacobian and residual of a margin's fit, and its loss."
-    logits = phi @ basis
-    p = np.exp(np.maximum(logits - logits.max(), -40))
-    p /= p.sum()
-    jacobian = (basis * p - np.outer(basis @ p, p)) / s
-    residual = (p - y) / s
-    return jacobian, residual, 0.5 * (residual**2).sum() + 0.5 * phi @ phi
-
-
-def _fit_margin_logits(
-    y: np.ndarray,  # (k,) noisy shares
-    s: float,  # their noise
-    basis: np.ndarray,  # (k, k) H
-) -> tuple:  # (k,) weights, log evidence
-    "Most probable weights of the basis and their Laplace evidence."
-    logits = np.log(np.maximum(nearest_simplex(y), 0.5 * s + 1e-9))
-    phi = np.linalg.lstsq(basis.T, logits - logits.mean(), rcond=None)[0]
-    jacobian, residual, loss = _linearize_margin(phi, y, s, basis)
-    identity = np.eye(len(y))
-    damping = 1.0
-    for _ in range(60):  # Levenberg-Marquardt
-        matrix = jacobian @ jacobian.T + (1 + damping) * identity
-        new = phi - np.linalg.solve(matrix, jacobian @ residual + phi)
-        tried = _linearize_margin(new, y, s, basis)
-        if tried[2] >= loss:
-            damping *= 4
-            continue
-        gain = loss - tried[2]
-        damping = max(damping / 3, 1e-6)
-        phi = new
-        jacobian, residual, loss = tried
-        if gain < 1e-4:
-            break
-    return phi, -loss - 0.5 * np.linalg.slogdet(jacobian @ jacobian.T + identity)[1]
-
-
-def margin_prior(
-    share,  # (k,) noisy shares of the levels
-    noise: float,  # standard deviation of one share
-    places,  # (k, p) places of the levels
-    roughness: tuple = _ROUGHNESS,  # values to choose from
-) -> tuple:  # (k, k) basis H, (k,) most probable weights, roughness
-    "Prior of a column's shared logits with the roughness of largest evidence."
-    y = np.asarray(share, dtype=np.float64)
-    s = min(max(float(noise), 1e-6), 1.0)
-    linear, smooth, length = _SHARED_PRIOR
-    tried = []
-    for rough in roughness:
-        basis = logit_basis(places, linear, smooth, rough, length)
-        phi, evidence = _fit_margin_logits(y, s, basis.astype(np.float64))
-        tried.append((evidence, basis, phi, rough))
-    return max(tried, key=lambda fit: fit[0])[1:]
-
-
 # %% ../../nbs/joint/mixture.ipynb #c023
 def average_marginals(
     merged: dict,  # clique -> (table of shares, noise of one share)
@@ -193,6 +113,21 @@ def average_marginals(
 
 
 # %% ../../nbs/joint/mixture.ipynb #c026
+_CACHED_SIZE = 1024  # a matrix of so many rows and columns is one stripe
+_TILE_SIZE = 256  # levels of a tile
+_LANES = 4  # tasks of a gradient
+
+
+class Stripe(NamedTuple):
+    "Some rows and columns of the matrix of all pairs."
+
+    rows: Any  # a slice, or positions
+    columns: slice
+    target: np.ndarray  # (rows, columns) measured shares
+    weight: np.ndarray  # precisions: (rows, columns), (rows, 1) or (1, 1)
+    mirrored: bool = False  # whether it also stands for its transpose
+
+
 class MixtureData:
     "Measurements and prior as arrays; S is the number of levels of all columns."
 
@@ -213,8 +148,8 @@ class MixtureData:
         for (j,), (t, w) in self.ones.items():
             self.one_way_target[self.slices[j]] = t
             self.one_way_weight[self.slices[j]] = w
-        self.own = [logit_basis(c, *_OWN_PRIOR) for c in embedding.centres]
-        self.shared = [np.eye(k, dtype=np.float32) for k in self.shape]
+        self.own = [column_basis(c, *OWN_PRIOR) for c in embedding.centres]
+        self.shared = list(self.own)  # of columns that were not measured
         measured_cells = 2 * sum(t.size for t, _ in self.pairs.values())
         self.stripes = self.make_stripes(measured_cells > 0.3 * self.size**2)
 
@@ -227,23 +162,82 @@ class MixtureData:
 
     def make_stripes(
         self,
-        dense: bool,  # one stripe for all pairs; otherwise one for each column
-    ) -> list:  # (rows, columns, targets, precisions)
+        dense: bool,  # the whole matrix; otherwise a stripe for each column
+    ) -> list:  # of Stripe
         "The pairs as stripes."
-        target, weight = np.zeros((2, self.size, self.size), np.float32)
-        for (i, j), (t, w) in self.pairs.items():
-            a, b = self.slices[i], self.slices[j]
-            target[a, b] = t
-            target[b, a] = t.T
-            weight[a, b] = weight[b, a] = w
+        if dense and self.size > _CACHED_SIZE:
+            return self.make_tiles(_TILE_SIZE)
         if dense:
-            return [(slice(None), slice(None), target, weight)]
-        partners = [(np.flatnonzero(weight[:, s.start]), s) for s in self.slices]
+            every = list(range(len(self.shape)))
+            whole = slice(0, self.size)
+            return [Stripe(whole, whole, *self._cross(every, every))]
+        partners: list[dict] = [{} for _ in self.slices]
+        for (i, j), (t, w) in self.pairs.items():
+            partners[i][j] = t.T, w
+            partners[j][i] = t, w
         return [
-            (rows, s, target[rows, s], weight[rows, s])
-            for rows, s in partners
-            if len(rows)
+            self._column_stripe(self.slices[j], own)
+            for j, own in enumerate(partners)
+            if own
         ]
+
+    def _column_stripe(self, columns: slice, partners: dict) -> "Stripe":
+        "The pairs of one column, with a row for each level of a partner."
+        order = sorted(partners)
+        levels = [np.arange(self.slices[i].start, self.slices[i].stop) for i in order]
+        target = [partners[i][0] for i in order]
+        weight = [np.full((len(a), 1), partners[i][1]) for a, i in zip(levels, order)]
+        targets, weights = (
+            np.concatenate(x).astype(np.float32) for x in (target, weight)
+        )
+        return Stripe(np.concatenate(levels), columns, targets, weights)
+
+    def _cross(self, rows: list, columns: list) -> tuple:  # targets, precisions
+        "What was measured of the pairs of some columns with others."
+        heights, widths = self.shape[rows], self.shape[columns]
+        target, weight = np.zeros((2, heights.sum(), widths.sum()), np.float32)
+        downs, acrosses = (np.cumsum(k) - k for k in (heights, widths))
+        for i, y in zip(rows, downs):
+            for j, x in zip(columns, acrosses):
+                place = slice(y, y + self.shape[i]), slice(x, x + self.shape[j])
+                if (i, j) in self.pairs:
+                    target[place], weight[place] = self.pairs[i, j]
+                elif (j, i) in self.pairs:
+                    turned, weight[place] = self.pairs[j, i]
+                    target[place] = turned.T
+        return target, weight
+
+    def _span(self, columns: list) -> slice:
+        "The levels of successive columns."
+        return slice(self.slices[columns[0]].start, self.slices[columns[-1]].stop)
+
+    def make_tiles(
+        self,
+        size: int,  # levels of the columns of a tile, at least
+    ) -> list:  # of Stripe
+        "The pairs as tiles: those above the diagonal stand for their mirror images."
+        groups: list[list[int]] = [[]]
+        for j in range(len(self.shape)):
+            if self.shape[groups[-1]].sum() >= size:
+                groups.append([])
+            groups[-1].append(j)
+        tiles = []
+        for a, rows in enumerate(groups):
+            for columns in groups[a:]:
+                target, weight = self._cross(rows, columns)
+                if (weight == weight[0, 0]).all():
+                    weight = weight[:1, :1]
+                if weight.any():
+                    places = self._span(rows), self._span(columns)
+                    mirrored = columns is not rows
+                    tiles.append(Stripe(*places, target, weight, mirrored))
+        return tiles
+
+    @property
+    def lanes(self) -> list:  # of lists of stripes
+        "The stripes in a few parts, one for each task; their number is fixed."
+        n = _LANES if self.size > _CACHED_SIZE else 1
+        return [self.stripes[i::n] for i in range(n)]
 
 
 # %% ../../nbs/joint/mixture.ipynb #c029
@@ -286,18 +280,32 @@ def _minus_log_posterior(theta, phi, data: MixtureData, ridge: float) -> float:
 
 
 # %% ../../nbs/joint/mixture.ipynb #c031
+def _pair_gradient(
+    a: np.ndarray,  # (K, S) probabilities
+    stripes: list,  # some of the pairs
+) -> np.ndarray:  # (K, S)
+    "Gradient of the pairs' part of the objective, times K, before the softmax."
+    g, K = np.zeros_like(a), np.float32(len(a))
+    for rows, columns, target, weight, mirrored in stripes:
+        left, right = a[:, rows], a[:, columns]
+        r = left.T @ right
+        r /= K
+        r -= target
+        r *= weight
+        g[:, columns] += left @ r
+        if mirrored:
+            g[:, rows] += right @ r.T
+    return g
+
+
 def _posterior_gradient(theta, phi, data: MixtureData, ridge: float) -> tuple:
     "Gradients of the minus log posterior with respect to theta and phi."
     a, K = _component_probabilities(theta, phi, data), np.float32(len(theta))
     g = np.tile(
         data.one_way_weight * (a.mean(0) - data.one_way_target), (len(theta), 1)
     )
-    for rows, cols, target, weight in data.stripes:
-        r = a[:, rows].T @ a[:, cols]
-        r /= K
-        r -= target
-        r *= weight
-        g[:, cols] += a[:, rows] @ r
+    for part in map_threads(lambda lane: _pair_gradient(a, lane), data.lanes):
+        g += part
     g *= a
     g -= a * np.repeat(np.add.reduceat(g, data.starts, axis=1), data.shape, axis=1)
     g /= K

@@ -11,16 +11,22 @@ __all__ = [
     "column_blocks",
     "sum_blocks",
     "has_coarse_table",
+    "add_counts",
+    "cell_strides",
+    "by_column",
+    "squared_distance",
     "objective",
 ]
 
 # %% ../../nbs/joint/objective.ipynb #c002
 from collections.abc import Sequence
 
+import numba as nb
 import numpy as np
 
+from ..core.checks import check_codes
 from ..core.records import axes_of
-from ..transport.marginal_tables import as_clique, check_tables, count_cells
+from ..transport.marginal_tables import as_clique, check_tables
 
 
 # %% ../../nbs/joint/objective.ipynb #k000
@@ -73,7 +79,63 @@ def has_coarse_table(
     return len(blocks) > 1 and any(b[-1] + 1 < len(b) for b in blocks)
 
 
+# %% ../../nbs/joint/objective.ipynb #cf3a0db
+_ROWS_OF_A_BLOCK = 4096
+
+
+@nb.njit(cache=True, nogil=True)
+def add_counts(by_column, columns, strides, counts):
+    "Adds the counts of the cells of some columns, given as (d, m) int32 codes."
+    m = by_column.shape[1]
+    cell = np.empty(_ROWS_OF_A_BLOCK, np.int32)
+    for start in range(0, m, _ROWS_OF_A_BLOCK):
+        n = min(_ROWS_OF_A_BLOCK, m - start)
+        cell[:n] = 0
+        for q in range(len(columns)):
+            codes = by_column[columns[q]]
+            stride = np.int32(strides[q])
+            for p in range(n):
+                cell[p] += codes[start + p] * stride
+        for p in range(n):
+            counts[cell[p]] += 1
+
+
+def cell_strides(
+    shape: Sequence,  # levels of each column of a table
+) -> np.ndarray:  # (columns,) cells between two successive levels of each
+    "Where the cells of a table lie if the last column changes first."
+    return np.cumprod([1, *shape[:0:-1]])[::-1].copy()
+
+
+def by_column(
+    codes: np.ndarray,  # (m, d) integer codes
+) -> np.ndarray:  # (d, m) int32
+    "The codes with every column in one piece; no copy if they have this order."
+    return np.ascontiguousarray(np.asarray(codes).T, np.int32)
+
+
 # %% ../../nbs/joint/objective.ipynb #c018
+def squared_distance(
+    codes: np.ndarray,  # (m, d) integer codes
+    tables: list,  # (clique, column positions, array) of each table
+    blocks: Sequence,  # the block of each level, for each column
+    weights: dict,  # clique -> weight, 1 where absent
+) -> float:
+    "The objective of codes and tables that are checked already."
+    total = 0.0
+    columns_first = by_column(codes)
+    for clique, columns, t in tables:
+        counts = np.zeros(t.size, np.int32)
+        add_counts(columns_first, np.array(columns), cell_strides(t.shape), counts)
+        residual = len(codes) * t - counts.reshape(t.shape)
+        squares = float((residual**2).sum())
+        table_blocks = [blocks[j] for j in columns]
+        if has_coarse_table(table_blocks):
+            squares += float((sum_blocks(residual, table_blocks) ** 2).sum())
+        total += weights.get(clique, 1.0) * squares / 2
+    return total
+
+
 def objective(
     codes: np.ndarray,  # (m, d) integer codes
     tables: dict,  # clique -> array
@@ -82,15 +144,9 @@ def objective(
     blocks: int = 0,  # blocks of each column in the coarse tables; 0: no coarse tables
 ) -> float:
     "Half the weighted squared distance between the tables and the counts of the rows."
-    total = 0.0
-    codes = np.asarray(codes)
-    weights = weights_by_clique(weights)
-    block_of = column_blocks(schema, blocks)
-    for clique, columns, t in check_tables(tables, schema, positive=False):
-        residual = len(codes) * t - count_cells(codes, columns, schema.shape)
-        squares = float((residual**2).sum())
-        table_blocks = [block_of[j] for j in columns]
-        if has_coarse_table(table_blocks):
-            squares += float((sum_blocks(residual, table_blocks) ** 2).sum())
-        total += weights.get(clique, 1.0) * squares / 2
-    return total
+    return squared_distance(
+        check_codes(np.asarray(codes), schema.names, schema.shape),
+        check_tables(tables, schema, positive=False),
+        column_blocks(schema, blocks),
+        weights_by_clique(weights),
+    )

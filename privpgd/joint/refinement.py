@@ -5,6 +5,7 @@
 # %% auto #0
 __all__ = [
     "RefineOptions",
+    "SweptRows",
     "Sweeper",
     "make_sweeper",
     "refine",
@@ -34,6 +35,7 @@ from privpgd.joint.sweeps import (
     LAST_TEMPERATURE,
     ColumnTables,
     ColumnVisit,
+    Lines,
     Targets,
     column_tables,
     make_targets,
@@ -41,11 +43,12 @@ from privpgd.joint.sweeps import (
 )
 
 from ..core.figures import BLUE, canvas, shades
+from ..core.threads import map_threads
 from ..transport.embedding import Embedding
 from ..transport.marginal_tables import as_clique, check_tables
-from .costs import effects_of, stack_costs
+from .costs import NO_COSTS, Costs, effects_of, stack_costs
 from .merged import MergedTables
-from .objective import column_blocks, objective, weights_by_clique
+from .objective import column_blocks, squared_distance, weights_by_clique
 from .tied import TiedGroup, check_tied, tied_group
 
 
@@ -149,6 +152,32 @@ def _check_targets(
 
 
 # %% ../../nbs/joint/refinement.ipynb #w201
+_MANY_COLUMNS = 40  # free columns from which on two are visited at a time
+
+
+class SweptRows:
+    "The rows of one sweep, and copies of them that have the columns in one piece."
+
+    def __init__(
+        self,
+        codes: np.ndarray,  # (m, d) shuffled codes, changed in place
+        block_codes: np.ndarray,  # (m, d) their blocks, changed in place
+        temperature: float,  # 0: descent
+        coarse: list[ColumnTables],  # the coarse tables of each column
+    ):
+        self.codes = codes
+        self.block_codes = block_codes
+        self.temperature = temperature
+        self.coarse = coarse
+        self.by_column = np.asfortranarray(codes)
+        self.block_by_column = np.asfortranarray(block_codes)
+
+    def update(self, j: int) -> None:
+        "Copy a column that was visited."
+        self.by_column[:, j] = self.codes[:, j]
+        self.block_by_column[:, j] = self.block_codes[:, j]
+
+
 @dataclass(frozen=True, eq=False)
 class Sweeper:
     "Tables, groups and penalties, prepared once for all sweeps."
@@ -172,25 +201,20 @@ class Sweeper:
     ) -> int:
         "Visits all rows in all columns; returns the number of moves."
         moved = 0
+        coarse = self.no_coarse_tables if temperature else self.coarse
         block_codes = self.targets.block_codes(codes)
-        coarse_tables = self.no_coarse_tables if temperature else self.coarse
-        for j in rng.permutation(self.free):
-            fine = self.fine[j]
+        rows = SweptRows(codes, block_codes, temperature, coarse)
+        order = rng.permutation(self.free)
+        together = 2 if self.in_pairs else 1
+        for a in range(0, len(order), together):
+            if len(pair := order[a : a + together]) == 2:
+                moved += self._visit_two(pair.tolist(), rows, rng)
+                continue
             effects = [
-                (effects_of(f, codes, row_of, j, self.embedding), w)
+                (effects_of(f, codes, row_of, order[a], self.embedding), w)
                 for f, w in self.penalties
             ]
-            block = self.targets.blocks[j]
-            moved += sweep_column(
-                codes,
-                block_codes,
-                ColumnVisit(j, fine.n_targets, fine.min_gain, block),
-                fine.residuals(codes, j),
-                coarse_tables[j].residuals(block_codes, j),
-                stack_costs(effects),
-                int(rng.integers(2**31)),
-                np.float32(temperature * fine.temperature_unit),
-            )
+            moved += self._visit_one(order[a], rows, stack_costs(effects), rng)
         for group in self.tied:
             moved += group.sweep(
                 codes,
@@ -202,6 +226,74 @@ class Sweeper:
                 rng,
             )
         return moved
+
+    @property
+    def in_pairs(self) -> bool:
+        "Whether two columns are visited at a time."
+        return len(self.free) >= _MANY_COLUMNS and not (self.penalties or self.tied)
+
+    def _lines(self, j: int, rows: "SweptRows") -> tuple[Lines, Lines]:
+        "Fine and coarse residuals of a column."
+        fine = self.fine[j].residuals(rows.by_column, j)
+        return fine, rows.coarse[j].residuals(rows.block_by_column, j)
+
+    def _visit(
+        self,
+        j: int,
+        rows: "SweptRows",
+        part: slice,
+        lines: tuple,
+        costs: Costs,
+        seed: int,
+    ) -> int:
+        "Visits some rows in one column; returns the number of moves."
+        fine = self.fine[j]
+        block = self.targets.blocks[j]
+        return sweep_column(
+            rows.codes[part],
+            rows.block_codes[part],
+            ColumnVisit(j, fine.n_targets, fine.min_gain, block),
+            lines[0],
+            lines[1],
+            costs,
+            seed,
+            np.float32(rows.temperature * fine.temperature_unit),
+        )
+
+    def _visit_one(self, j: int, rows: "SweptRows", costs: Costs, rng) -> int:
+        "Visits all rows in one column; returns the number of moves."
+        lines = self._lines(j, rows)
+        seed = int(rng.integers(2**31))
+        moved = self._visit(j, rows, slice(None), lines, costs, seed)
+        rows.update(j)
+        return moved
+
+    def _visit_two(self, pair: Sequence, rows: "SweptRows", rng) -> int:
+        "Visits all rows in two columns: each half of the rows in one, then the other."
+        lines = map_threads(lambda j: self._lines(j, rows), pair)
+        half = len(rows.codes) // 2
+        parts = [slice(0, half), slice(half, None)]
+        moved = 0
+        for turn in range(2):
+            seeds = rng.integers(2**31, size=2).tolist()
+
+            def visit(a: int) -> int:
+                part = parts[(a + turn) % 2]
+                return self._visit(pair[a], rows, part, lines[a], NO_COSTS, seeds[a])
+
+            moved += sum(map_threads(visit, range(2)))
+            for j in pair:
+                rows.update(j)
+            if turn == 0:
+                for a, b in ((0, 1), (1, 0)):
+                    self._share(pair[a], pair[b], rows, lines[a])
+        return moved
+
+    def _share(self, j: int, other: int, rows: "SweptRows", lines: tuple) -> None:
+        "Brings the residuals that depend on another column up to date."
+        fine, coarse = self.fine[j], rows.coarse[j]
+        fine.fill(lines[0], rows.by_column, j, fine.tables_with(other))
+        coarse.fill(lines[1], rows.block_by_column, j, coarse.tables_with(other))
 
 
 def make_sweeper(
@@ -249,6 +341,7 @@ def refine(
     sweeper = make_sweeper(targets, tied, options.fixed, penalties, embedding)
     rng = np.random.default_rng(seed)
     row_of = np.arange(m)
+    blocks = column_blocks(schema, options.blocks)
     start_time = time.perf_counter()
     annealing = np.geomspace(FIRST_TEMPERATURE, LAST_TEMPERATURE, options.anneal_sweeps)
     temperatures = [*annealing, *[0.0] * options.sweeps]
@@ -259,7 +352,7 @@ def refine(
         row_of = row_of[shuffle]
         moved = sweeper.sweep(codes, row_of, temperature, rng)
         if history is not None:
-            value = objective(codes, tables, schema, targets.weights, options.blocks)
+            value = squared_distance(codes, targets.fine, blocks, targets.weights)
             seconds = time.perf_counter() - start_time
             history.append(
                 dict(

@@ -16,6 +16,7 @@ __all__ = [
 # %% ../../nbs/joint/shrinkage.ipynb #c0ea233
 import numpy as np
 from scipy.special import gammainc, gammaln
+from threadpoolctl import threadpool_limits
 
 from privpgd.transport.consistency import (
     fit_margins,
@@ -24,6 +25,7 @@ from privpgd.transport.consistency import (
     shrink_interaction,
 )
 
+from ..core.threads import map_threads
 from ..transport.embedding import Embedding
 from .mixture import Mixture, average_marginals
 
@@ -194,9 +196,14 @@ def discrepancy(
 ) -> dict:  # clique -> chi^2
     """Mean squared residual of the measurements from the tables, in units of the noise:
     near 1 for the truth."""
+    return _merged_discrepancy(tables, merge(measurements, schema))
+
+
+def _merged_discrepancy(tables: dict, merged: dict) -> dict:  # clique -> chi^2
+    "The discrepancy from measurements that are merged already."
     return {
         c: float((((y - tables[c]) / s) ** 2).mean())
-        for c, (y, s) in merge(measurements, schema).items()
+        for c, (y, s) in merged.items()
         if c in tables
     }
 
@@ -209,12 +216,15 @@ def _shrink_pairs_alone(
     "Every pair, shrunk towards the product of its margins, without the mixture."
     pairs = [c for c in merged if len(c) == 2]
     of_pair = [[margins[n,] for n in c] for c in pairs]
-    shrunk = []
-    for c, (a, b) in zip(pairs, of_pair):
+
+    def shrink(task: tuple) -> np.ndarray:
+        c, (a, b) = task
         y, noise = merged[c]
         noise = _usable_noise(noise, y - np.outer(a, b))
         places = [embedding.centres[j] for j in embedding.index(c)]
-        shrunk.append(shrink_interaction(y, [a, b], noise, places))
+        return shrink_interaction(y, [a, b], noise, places)
+
+    shrunk = map_threads(shrink, zip(pairs, of_pair))
     return dict(zip(pairs, fit_margins(shrunk, of_pair)))
 
 
@@ -254,24 +264,26 @@ def _shrink_tables(
     embedding: Embedding,
 ) -> tuple:  # clique -> table with these margins; set of the sparse cliques
     "Every table of two or more columns, shrunk towards the mixture's."
-    shrunk, sparse = {}, set()
-    for clique, (y, noise) in merged.items():
-        if len(clique) == 1:
-            continue
-        y = _match_margins(y, [margins[n,] for n in clique])
+    cliques = [clique for clique in merged if len(clique) > 1]
+    of_clique = [[margins[n,] for n in c] for c in cliques]
+
+    def shrink(task: tuple) -> tuple[np.ndarray, bool]:
+        clique, own = task
+        y, noise = merged[clique]
+        y = _match_margins(y, own)
         q = mixture.table(clique)
         if len(clique) == 2:
             places = [embedding.centres[j] for j in embedding.index(clique)]
             q = shrink_smooth(y, q, noise, places)
         table = shrink_sparse(y, q, noise)
         if table is None:
-            table = shrink_cells(y, q, noise)
-        else:
-            sparse.add(clique)
-        shrunk[clique] = table
-    of_clique = [[margins[n,] for n in c] for c in shrunk]
-    fitted = fit_margins(list(shrunk.values()), of_clique)
-    return dict(zip(shrunk, fitted)), sparse
+            return shrink_cells(y, q, noise), False
+        return table, True
+
+    shrunk = map_threads(shrink, zip(cliques, of_clique))
+    sparse = {c for c, (_, is_sparse) in zip(cliques, shrunk) if is_sparse}
+    fitted = fit_margins([table for table, _ in shrunk], of_clique)
+    return dict(zip(cliques, fitted)), sparse
 
 
 def _shrink_margins(mixture: Mixture, merged: dict) -> dict:  # (name,) -> probabilities
@@ -282,6 +294,8 @@ def _shrink_margins(mixture: Mixture, merged: dict) -> dict:  # (name,) -> proba
     }
 
 
+# Many small products: each thread works on tables of its own.
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def mixture_tables(
     mixture: Mixture,  # from `fit_mixture`
     measurements,  # objects with clique, counts, sigma and total
@@ -294,8 +308,8 @@ def mixture_tables(
     margins = _shrink_margins(mixture, merged)
     first, sparse = _shrink_tables(mixture, merged, margins, embedding)
     second = _shrink_pairs_alone(merged, margins, embedding)
-    chi_first = discrepancy(first, measurements, schema)
-    chi_second = discrepancy(second, measurements, schema)
+    chi_first = _merged_discrepancy(first, merged)
+    chi_second = _merged_discrepancy(second, merged)
     for c, other in second.items():
         first[c] = _choose_estimate(
             first[c], other, chi_first[c], chi_second[c], c in sparse

@@ -29,7 +29,13 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from .objective import has_coarse_table, level_blocks, sum_blocks
+from privpgd.joint.objective import (
+    add_counts,
+    by_column,
+    has_coarse_table,
+    level_blocks,
+    sum_blocks,
+)
 
 
 # %% ../../nbs/joint/sweeps.ipynb #c026
@@ -72,17 +78,22 @@ def _index_lines(
 
 
 # %% ../../nbs/joint/sweeps.ipynb #c029
-@nb.njit(cache=True)
-def _subtract_counts(codes, j, lines, index, n_tables):
-    "Subtracts the counts of the codes from the lines of the first tables of column j."
-    counts = np.zeros(lines.shape, np.int32)
-    for p in range(len(codes)):
-        for t in range(n_tables):
-            r = index.first[t]
-            for q in range(index.start[t], index.start[t + 1]):
-                r += codes[p, index.columns[q]] * index.stride[q]
-            counts[r, codes[p, j]] += 1
-    lines -= counts
+@nb.njit(cache=True, nogil=True)
+def _fill_residuals(columns_first, j, target, index, tables, residual):
+    "Target minus counts in the lines of some tables of column j."
+    k = target.shape[1]
+    for t in tables:
+        start, end = index.start[t], index.start[t + 1]
+        columns = np.append(index.columns[start:end], j)
+        strides = np.append(index.stride[start:end] * k, 1)
+        first, last = index.first[t], len(target)
+        if t + 1 < len(index.first):
+            last = index.first[t + 1]
+        counts = np.zeros((last - first) * k, np.int32)
+        add_counts(columns_first, columns, strides, counts)
+        for r in range(last - first):
+            for c in range(k):
+                residual[first + r, c] = target[first + r, c] - counts[r * k + c]
 
 
 # %% ../../nbs/joint/sweeps.ipynb #c036
@@ -122,10 +133,32 @@ class ColumnTables(NamedTuple):
         codes: np.ndarray,  # (m, d)
         j: int,  # column
     ) -> Lines:
-        "What each cell lacks, given the codes."
-        lines = self.target.copy()
-        _subtract_counts(codes, j, lines, self.lookup, self.n_targets)
-        return Lines(lines.astype(np.float32), self.lookup, self.weight)
+        "What each cell lacks, given the codes; quick if their columns come first."
+        residual = self.target.astype(np.float32)
+        lines = Lines(residual, self.lookup, self.weight)
+        self.fill(lines, codes, j, np.arange(self.n_targets))
+        return lines
+
+    def fill(
+        self,
+        lines: Lines,  # changed in place
+        codes: np.ndarray,  # (m, d)
+        j: int,  # column
+        tables: np.ndarray,  # numbers of some targets
+    ) -> None:
+        "Compute the residuals of some tables anew."
+        facts = self.target, self.lookup, tables, lines.residual
+        _fill_residuals(by_column(codes), j, *facts)
+
+    def tables_with(
+        self,
+        column: int,  # position of another column
+    ) -> np.ndarray:  # numbers of the targets that hold it
+        "Which targets hold another column, too."
+        ends = self.lookup.start[1 : self.n_targets + 1]
+        places = np.flatnonzero(self.lookup.columns == column)
+        tables = np.unique(np.searchsorted(ends, places, side="right"))
+        return tables[tables < self.n_targets]
 
 
 def column_tables(
@@ -264,7 +297,7 @@ class ColumnVisit(NamedTuple):
     block: np.ndarray  # (k,) block of each level
 
 
-@nb.njit(cache=True, fastmath=True, error_model="numpy")
+@nb.njit(cache=True, fastmath=True, error_model="numpy", nogil=True)
 def sweep_column(codes, block_codes, visit, fine, coarse, costs, seed, temperature):
     "Visits all rows in one column, in place; returns the number of moves."
     j, block = visit.column, visit.block

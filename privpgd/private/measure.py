@@ -52,6 +52,7 @@ from privpgd.private.spending import (
 
 from ..core.checks import Advice, InputError, make_options, one_of
 from ..core.records import Measurement
+from ..core.threads import map_threads
 from ..table.columns import PrivacyWarning
 from ..table.schema import Schema
 from .account import Budget, GaussianEntry, check_delta
@@ -206,11 +207,15 @@ def measure(
     check_units(n, unit)
     check_delta(budget or account.budget, n, account.neighbors)
     account.spend(bill(uncovered_columns(schema, account)), unit)
-    measurements = [
-        noisy_measurement(clique, counts[clique], sigma, unit, n, generator)
-        for clique, sigma in zip(shares, sigmas.tolist())
-    ]
-    return measurements, account
+
+    def add_noise(task: tuple) -> Measurement:
+        clique, sigma = task
+        return noisy_measurement(clique, counts[clique], sigma, unit, n, generator)
+
+    tasks = list(zip(shares, sigmas.tolist()))
+    if generator is not None:  # draws of one generator have an order
+        return list(map(add_noise, tasks)), account
+    return map_threads(add_noise, tasks), account
 
 
 # %% ../../nbs/private/measure.ipynb #c0pers03

@@ -293,7 +293,7 @@ class ColumnList:
         "Names of the columns, in order."
         return [c.name for c in self.columns]
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         "Number of codes of each column, those for missing values included."
         return tuple(c.size for c in self.columns)

@@ -25,7 +25,7 @@ from numba import njit, prange
 from ..core.checks import check_shape, finite_number
 from ..core.records import estimate_total
 from .embedding import Embedding
-from .marginal_tables import check_table
+from .marginal_tables import check_table_list
 
 # %% ../../nbs/transport/consistency.ipynb #c059
 _LEAST_NOISE = (
@@ -39,7 +39,8 @@ def merge(
 ) -> dict:  # clique -> (table of shares, noise of one share)
     "Measurements as shares of the total, one for each clique, in schema order."
     measurements = list(measurements)
-    checked = [check_table(m.clique, m.counts, schema, False) for m in measurements]
+    counts = [(m.clique, m.counts) for m in measurements]
+    checked = check_table_list(counts, schema, False)
     for m in measurements:
         finite_number("sigma", m.sigma, positive=False)
     n = estimate_total(measurements)
@@ -302,6 +303,10 @@ def _interactions(
 
 
 # %% ../../nbs/transport/consistency.ipynb #c082
+# prior variances of a smooth interaction
+_TAU_GRID = np.r_[0, 10.0 ** np.arange(-6, 1.1, 0.5)][:, None]
+
+
 def _most_likely_prior(
     residual: np.ndarray,  # (cells,) noisy table minus product of the margins
     product: np.ndarray,  # (cells,) product of the margins, divided by its mean
@@ -317,13 +322,13 @@ def _most_likely_prior(
         values, vectors = np.linalg.eigh((smooth * precision[:, None]).T @ smooth)
         fit = vectors.T @ (smooth.T @ (precision * residual))
         base = np.log(precision).sum() - (precision * residual * residual).sum()
-        for tau in np.r_[0, 10.0 ** np.arange(-6, 1.1, 0.5)]:
-            scale = 1 + tau * np.maximum(values, 0)
-            score = base - np.log(scale).sum() + (tau * fit**2 / scale).sum()
-            if score > best:
-                best = score
-                coefficients = vectors @ (tau * fit / scale)
-                out = rough * product * precision, smooth @ coefficients
+        scale = 1 + _TAU_GRID * np.maximum(values, 0)
+        scores = base - np.log(scale).sum(1) + (_TAU_GRID * fit**2 / scale).sum(1)
+        i = scores.argmax()
+        if scores[i] > best:
+            best = scores[i]
+            coefficients = vectors @ (_TAU_GRID[i] * fit / scale[i])
+            out = rough * product * precision, smooth @ coefficients
     return out
 
 

@@ -9,6 +9,7 @@ __all__ = [
     "count_cells",
     "as_clique",
     "check_table",
+    "check_table_list",
     "check_tables",
     "margins",
     "quantize",
@@ -56,11 +57,26 @@ def check_table(
     positive: bool = True,  # also ask for no negative cell and a sum of 1
 ) -> tuple:  # clique, column positions, float64 array
     "One table, checked, with the positions of its columns."
+    return check_table_list([(columns, table)], schema, positive)[0]
+
+
+def check_table_list(
+    tables: Sequence,  # (clique, array) pairs
+    schema,  # anything with `names` and `shape`
+    positive: bool = True,  # also ask for no negative cell and a sum of 1
+) -> list:  # (clique, column positions, float64 array)
+    "Tables in a list, checked; a clique may be in it twice."
+    names, shape = list(schema.names), [int(k) for k in schema.shape]
+    return [_check_table(c, table, names, shape, positive) for c, table in tables]
+
+
+def _check_table(columns, table, names: list, shape: list, positive: bool) -> tuple:
+    "One table, checked, with the positions of its columns."
     clique = as_clique(columns)
-    positions = tuple(check_clique(clique, schema.names))
+    positions = tuple(check_clique(clique, names))
     table = np.asarray(table, np.float64)
     name = f"the table of clique {clique}"
-    check_shape(name, table, *(int(schema.shape[j]) for j in positions))
+    check_shape(name, table, *(shape[j] for j in positions))
     check_finite(name, table)
     if positive:
         check_masses(name, table, "project it first", tolerance=1e-3)
@@ -75,7 +91,7 @@ def check_tables(
     "The tables, checked, with the positions of their columns."
     if not tables:
         raise InputError("is empty", "give at least one table", argument="tables")
-    return [check_table(c, table, schema, positive) for c, table in tables.items()]
+    return check_table_list(list(tables.items()), schema, positive)
 
 
 # %% ../../nbs/transport/marginal_tables.ipynb #c9fba2c
