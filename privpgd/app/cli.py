@@ -129,6 +129,13 @@ _SHARED: dict[str, dict[str, Any]] = {
         help="account of the table, to which this is charged (open it with privpgd "
         "account)",
     ),
+    "--rule": dict(
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="what every row keeps, such as 'discharge >= admission'; may be given "
+        "several times, beside the rules of the schema",
+    ),
     "--schema": dict(
         metavar="FILE",
         help="JSON file with the public facts about the columns (needed; draft it with "
@@ -262,7 +269,7 @@ def _add_plan(commands: Any) -> None:
         help="a table that is public, such as last year's or a released sample: shows "
         "what the bins hide",
     )
-    _add_shared(plan, *_BUDGET, *_METHOD)
+    _add_shared(plan, *_BUDGET, *_METHOD, "--rule")
 
 
 # %% ../../nbs/app/cli.ipynb #c053
@@ -311,7 +318,7 @@ def _add_synth(commands: Any) -> None:
         help="rows to write (default: as many as the table has, if that is public, and "
         "at most one for each particle)",
     )
-    _add_shared(synth, *_BUDGET, "--seed", *_METHOD, "--unit", "--ledger")
+    _add_shared(synth, *_BUDGET, "--seed", *_METHOD, "--rule", "--unit", "--ledger")
     synth.add_argument(
         "--diagnostics",
         metavar="FILE",
@@ -350,6 +357,8 @@ def _add_sample(commands: Any) -> None:
         "sample",
         "more rows from a saved model; costs no privacy",
         "privpgd sample model.privpgd -n 5000 -o more.csv",
+        "privpgd sample model.privpgd -n 1000 --where \"age >= 65 and sex == 'F'\" \\\n"
+        "      -o elders.csv",
         "privpgd sample model.privpgd -o - | head",
     )
     sample.add_argument("model", help="file that synth --save wrote")
@@ -369,6 +378,12 @@ def _add_sample(commands: Any) -> None:
     )
     sample.add_argument(
         "--seed", type=int, metavar="N", help="to draw the same rows again"
+    )
+    sample.add_argument(
+        "--where",
+        metavar="TEXT",
+        help="a condition that every row fulfils, such as \"age >= 65 and sex == 'F'\" "
+        "(default rows: each that fulfils it once)",
     )
 
 

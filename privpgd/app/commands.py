@@ -7,6 +7,7 @@ __all__ = [
     "PLAN_WORDS",
     "parse_select",
     "make_plan",
+    "schema_of_command",
     "plan_command",
     "command_ledger",
     "choose_rows",
@@ -45,6 +46,7 @@ from privpgd.app.tables import (
 )
 
 from ..core.checks import InputError, whole_number
+from ..core.grammar import ExpressionError
 from ..private.fine import FINE
 from ..private.receipt import entry_notes
 from ..table.draft import names_identifier
@@ -126,9 +128,29 @@ def make_plan(
     )
 
 
+def schema_of_command(args: argparse.Namespace) -> Schema:
+    "The schema of a command, with the rules of its options."
+    schema = read_schema(args.schema)
+    try:
+        return schema.with_rules(*schema.rules, *args.rule)
+    except ExpressionError as error:
+        raise error.at("--rule: ") from None
+
+
+def _tell_rules(schema: Schema, console: Console) -> None:
+    "Say which rules every row will keep; raise if they contradict each other."
+    if not schema.rules:
+        return
+    from privpgd.constrain.requirements import Requirements
+
+    Requirements(schema)  # raises
+    for rule in schema.rules:
+        console.say(wrapped(f"every row keeps: {rule.text}"))
+
+
 def plan_command(args: argparse.Namespace, console: Console) -> None:
     "Print what a release would be like; nothing is spent."
-    schema = read_schema(args.schema)
+    schema = schema_of_command(args)
     if (args.table is None) == (args.rows is None):
         raise InputError(
             "A plan needs a number of rows", "give either a table or --rows"
@@ -149,6 +171,7 @@ def plan_command(args: argparse.Namespace, console: Console) -> None:
         n = count_table(args.table, table, schema)
     made = make_plan(args, schema, n)
     console.say(f"{made}\n{PLAN_WORDS}")
+    _tell_rules(schema, console)
     console.result(**json.loads(made.to_json()))
     made.check()
 
@@ -302,7 +325,7 @@ def finish_release(console: Console, **facts: Any) -> None:
 def synth_command(args: argparse.Namespace, console: Console) -> None:
     "Check, plan, fit, write the synthetic table, and print the ledger."
     _check_synth(args)
-    schema = fix_dtypes(read_schema(args.schema))
+    schema = fix_dtypes(schema_of_command(args))
     console.step(f"reading {'the standard input' if args.table == '-' else args.table}")
     model = _make_model(args, schema)
     read = schema if args.person is None else with_person(schema, args.person)
@@ -399,14 +422,22 @@ def sample_command(args: argparse.Namespace, console: Console) -> None:
     model = open_model(args.model)
     n = model.measurements_[0].total
     rows, why = choose_rows(args.rows, n, len(model.codes_))
-    console.write(args.output, lambda p: write_sample(model, rows, p, args.seed))
+    drawn = args.rows if args.where else rows
+    asked = args.seed, args.where
+    console.write(args.output, lambda p: write_sample(model, drawn, p, *asked))
     mark_seeded(args.output, model.privacy_)
-    console.say(f"{rows:,} rows, {why}")
+    facts = {}
+    if args.where:
+        effective = model.effective_rows_
+        rows = args.rows or effective
+        why = f"that fulfil {args.where}; {effective:,} different rows of the model"
+        facts["effective_rows"] = effective
+    console.say(wrapped(f"{rows:,} rows, {why}"))
     console.say(
         "no privacy cost: they were drawn from the noisy model, not from the data"
         + ("" if args.output == "-" else f"\nwrote {args.output}")
     )
-    console.result(files=[args.output], rows=rows, epsilon_spent=0)
+    console.result(files=[args.output], rows=rows, epsilon_spent=0, **facts)
 
 
 # %% ../../nbs/app/commands.ipynb #cdb3e40

@@ -31,7 +31,7 @@ from ..table.sources import count_rows
 from .advice import measured_lines
 from .charts import bars, folded, paragraph, section, steps, table, text
 from .forecast import FORECAST_HEAD, forecast_columns, forecast_rows
-from .synthesizer import sample_rows
+from .sampling import sample_rows
 
 
 # %% ../../nbs/app/report_columns.ipynb #c035

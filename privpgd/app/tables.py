@@ -166,14 +166,15 @@ def write_table(
 
 def write_sample(
     model: Any,  # fitted
-    rows: int,
+    rows: int | None,  # None: every particle once
     path: Any,  # as in `write_table`
     seed: int | None = None,
+    where: str | None = None,  # a condition that every row fulfils
 ) -> None:
     "Write rows of a fitted model, chunk by chunk."
-    from privpgd.app.synthesizer import sample_chunks
+    from privpgd.app.sampling import sample_chunks
 
-    chunks = sample_chunks(model, rows, seed)
+    chunks = sample_chunks(model, rows, seed, where)
     if str(path) != "-":
         write_chunks(chunks, path, model.schema_)
         return

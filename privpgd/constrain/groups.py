@@ -22,7 +22,7 @@ from privpgd.constrain.elimination import (
 )
 
 from ..core.checks import InputError
-from .rules import RuleError
+from .rules import RuleError, check_rule
 
 # %% auto #0
 __all__ = [
@@ -387,6 +387,11 @@ def _empty_group_error(group: Group) -> RuleError:
 
 def checked_groups(rules: Sequence, context: RuleContext) -> list[Group]:
     "The solved groups of rules; raise if rules contradict each other."
+    axes = [context.axis(name) for name in context.names]
+    for rule in rules:
+        for name in rule.columns if rule.expression is None else ():
+            context.axis(name)  # raises for an unknown column
+        check_rule(rule, axes)
     groups = solve_groups(rules, context)
     for group in groups:
         for rule in group.vacuous:

@@ -86,6 +86,13 @@ def _split_by_type(constraints: Sequence) -> dict:  # type -> list
     return {t: [c for c in constraints if isinstance(c, t)] for t in types}
 
 
+def _schema_rules(schema: Any, constraints: Sequence) -> list[Rule]:
+    "The rules that a schema has, without those that are given again."
+    given = [c.expression for c in constraints if isinstance(c, Rule)]
+    rules = [Rule(rule.text) for rule in getattr(schema, "rules", ())]
+    return [rule for rule in rules if rule.expression not in given]
+
+
 # %% ../../nbs/constrain/requirements.ipynb #c13d27d
 _PUBLIC_WEIGHT = 1000.0  # of a public marginal among the targets of the refinement
 
@@ -107,7 +114,8 @@ class Requirements:
         for term in terms:
             check_penalty(term, self.column_map)
         self.penalties: list[Any] = [p for p in terms if p.weight]
-        by_type = _split_by_type(constraints)
+        by_type = _split_by_type([*constraints, *_schema_rules(schema, constraints)])
+        self.rules: list[Rule] = by_type[Rule]  # those of the schema, too
         public = parse_public_columns(by_type[PublicColumns], self.column_map, encode)
         self.fixed = public.names  # columns that are public row by row
         self.public_codes: Any = public.codes  # (m, p) their codes, or None

@@ -5,6 +5,7 @@
 # %% ../../nbs/constrain/rules.ipynb #cd8e340
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import InputError
+from ..core.expressions import Expression, axis_kind, parse
 from ..core.records import Axis
 
 # %% auto #0
@@ -22,6 +24,7 @@ __all__ = [
     "is_missing_value",
     "obeys",
     "probe_values",
+    "check_rule",
 ]
 
 
@@ -39,26 +42,36 @@ def column_tuple(columns: str | Sequence) -> tuple:  # one name or several
 class Rule:
     "What every row of the synthetic table must obey."
 
-    columns: Sequence  # names of the columns that the predicate takes, in its order
-    allowed: Callable  # predicate: values of these columns -> true where a row obeys
+    # names of the columns that the predicate takes, in its order; or the whole rule as
+    # a text, such as "discharge >= admission"
+    columns: Sequence
+    # predicate: values of these columns -> true where a row obeys; None for a text
+    allowed: Callable | Expression | None = None
     name: str = ""  # for messages
     # whether a row with a missing value in one of the columns obeys; None: the
     # predicate decides, and gets None for the missing value
     missing: bool | None = True
     # bins that obey in part: "place" rows in the allowed part, or "forbid" the bin
     straddle: str = "place"
+    by_row: bool = False  # the predicate is for single values, and never gets arrays
 
     def __post_init__(self):
+        if self.allowed is None and isinstance(self.columns, str):
+            expression = parse(self.columns)
+            object.__setattr__(self, "name", self.name or self.columns)
+            object.__setattr__(self, "allowed", expression)
+            object.__setattr__(self, "columns", expression.columns)
         object.__setattr__(self, "columns", column_tuple(self.columns))
         if not self.columns or len(set(self.columns)) < len(self.columns):
             raise InputError(
                 f"the rule {self.label()} must name at least one column, and each only "
                 "once"
             )
-        if not callable(self.allowed):
+        if not callable(self.allowed) and self.expression is None:
             raise InputError(
                 f"the rule {self.label()} needs a predicate on values of "
-                f"{', '.join(self.columns)}, not {self.allowed!r}"
+                f"{', '.join(self.columns)}, not {self.allowed!r}",
+                "give one, or the whole rule as a text such as 'age >= 16'",
             )
         if self.straddle not in ("place", "forbid"):
             raise InputError(
@@ -67,6 +80,16 @@ class Rule:
                 argument="straddle",
                 value=self.straddle,
             )
+
+    @property
+    def expression(self) -> Expression | None:
+        "The condition of a rule that is a text; None for a predicate."
+        return self.allowed if isinstance(self.allowed, Expression) else None
+
+    @property
+    def text(self) -> str | None:
+        "The text of a rule that is one."
+        return None if self.expression is None else self.expression.text
 
     def label(self) -> str:
         "The rule's name in a message, in quotes."
@@ -101,33 +124,46 @@ def _python_values(values: np.ndarray) -> list:
 
 
 # %% ../../nbs/constrain/rules.ipynb #c9558a8
+def _ask_predicate(
+    rule: Rule,
+    columns: list,  # arrays of n values
+    by_row: bool,  # with single values
+) -> np.ndarray:  # (n,) bool
+    "The predicate's answers in one of its two forms; raise if they are none."
+    allowed: Any = rule.allowed
+    try:
+        if by_row:
+            rows = zip(*map(_python_values, columns))
+            answers = np.asarray([allowed(*row) for row in rows])
+        else:
+            answers = np.asarray(allowed(*columns))
+    except Exception as error:  # the predicate may be written for the other form
+        problem = f"fails on {', '.join(rule.columns)} ({error!r})"
+        remedy = "mend its predicate"
+    else:
+        if answers.shape == columns[0].shape and answers.dtype == bool:
+            return answers
+        problem = f"gives {answers.dtype} values"
+        remedy = "its predicate must say true or false"
+    raise InputError(f"the rule {rule.label()} {problem}", remedy)
+
+
 def _call_predicate(
     rule: Rule,
     columns: list,  # arrays of n values
     rows_first: bool = False,  # try single rows before whole columns
 ) -> np.ndarray:  # (n,) bool
     "The predicate's answers, from whole columns or row by row."
-
-    def on_columns():
-        return rule.allowed(*columns)
-
-    def on_rows():
-        return [rule.allowed(*row) for row in zip(*map(_python_values, columns))]
-
-    problem, remedy = "", ""
-    for call in (on_rows, on_columns) if rows_first else (on_columns, on_rows):
+    if rule.by_row:
+        return _ask_predicate(rule, columns, True)
+    try:
+        return _ask_predicate(rule, columns, rows_first)
+    except InputError as first:
         try:
-            answers = np.asarray(call())
-        except Exception as error:  # the predicate may be written for the other form
-            if not problem:
-                problem = f"fails on {', '.join(rule.columns)} ({error!r})"
-                remedy = "mend its predicate"
-            continue
-        if answers.shape == columns[0].shape and answers.dtype == bool:
-            return answers
-        problem = f"gives {answers.dtype} values"
-        remedy = "its predicate must say true or false"
-    raise InputError(f"the rule {rule.label()} {problem}", remedy)
+            return _ask_predicate(rule, columns, not rows_first)
+        except InputError as second:
+            fails = "mend" in first.remedy and "mend" in second.remedy
+            raise (first if fails else second) from None
 
 
 def _with_none(
@@ -146,6 +182,9 @@ def obeys(
 ) -> np.ndarray:  # (n,) bool
     "Which rows obey a rule."
     values = [np.asarray(v) for v in values]
+    if rule.expression is not None:
+        answer = rule.expression.truth(dict(zip(rule.columns, values)))
+        return answer.true | (answer.unknown & (rule.missing is not False))
     missing = [is_missing_value(v) for v in values]
     incomplete = np.any(missing, axis=0)
     if not incomplete.any():
@@ -210,3 +249,49 @@ def probe_values(
         return values
     last = np.full((1, values.shape[1]), missing, values.dtype)
     return np.concatenate([values, last])
+
+
+# %% ../../nbs/constrain/rules.ipynb #n93358
+_CHECKED_ROWS = 256  # rows of random values at which a predicate is asked
+
+
+def _check_forms(rule: Rule, columns: list) -> None:  # arrays of n values
+    "Raise if a predicate means different things on arrays and on single values."
+    answers = []
+    for by_row in (False, True):
+        try:
+            with warnings.catch_warnings():  # ~ of a Python truth value
+                warnings.simplefilter("ignore")
+                answers.append(_ask_predicate(rule, columns, by_row))
+        except InputError:
+            return  # it is written for the other form
+    differ = int((answers[0] != answers[1]).sum())
+    if differ:
+        raise InputError(
+            f"the predicate of the rule {rule.label()} means different things on "
+            f"arrays and on single values ({differ} of {len(columns[0])} tried rows "
+            "differ)",
+            "say by_row=True if it is meant for single values, or write the rule as a "
+            "text",
+        )
+
+
+def check_rule(
+    rule: Rule,
+    axes: Sequence[Axis],  # of all columns
+) -> None:
+    "Raise one sentence if a rule does not fit the columns; nothing is read for it."
+    if rule.expression is not None:
+        kinds = {axis.name: axis_kind(axis) for axis in axes}
+        rule.expression.check(kinds)
+        return
+    if rule.by_row:
+        return
+    rng = np.random.default_rng(0)
+    known = {axis.name: axis for axis in axes}
+    columns = []
+    for name in rule.columns:
+        values = probe_values(known[name], 17).ravel()
+        values = values[~is_missing_value(values)]
+        columns.append(_typed_array(rng.choice(values, _CHECKED_ROWS)))
+    _check_forms(rule, columns)

@@ -24,6 +24,7 @@ from privpgd.core.grammar import (
     Missing,
     Node,
     Operation,
+    constant_text,
     date_constant,
     excerpt,
     expression_error,
@@ -33,6 +34,7 @@ from privpgd.core.grammar import (
     tree_parts,
 )
 
+from .checks import InputError, one_of
 from .records import Axis
 
 # %% auto #0
@@ -44,6 +46,9 @@ __all__ = [
     "as_values",
     "Expression",
     "parse",
+    "TextRule",
+    "as_text_rule",
+    "text_rules",
 ]
 
 
@@ -215,9 +220,10 @@ def _join(operator: str, parts: Sequence[Truth]) -> Truth:
 class _Evaluation:
     "One walk through a tree, with the values of the columns."
 
-    def __init__(self, text: str, columns: Mapping[str, Values]):
+    def __init__(self, text: str, columns: Mapping[str, Values], strict: bool = True):
         self.text = text
         self.columns = columns
+        self.strict = strict  # a number is no truth value
 
     def error(self, node: Node, problem: str, remedy: str = "") -> ExpressionError:
         return expression_error(self.text, node.at, problem, remedy)
@@ -289,6 +295,8 @@ class _Evaluation:
         values = self.values(node)
         if values.kind == "nothing":
             return Truth(~values.missing, values.missing)
+        if values.kind == "number" and not self.strict:  # truth values stored as 0, 1
+            values = values._replace(kind="truth", data=values.data != 0)
         if values.kind != "truth":
             problem = f"a condition is expected, not {self.word(node)}"
             raise self.error(node, problem, "compare it with something")
@@ -363,9 +371,26 @@ class Expression:
     ) -> Truth:
         "Whether each row fulfils it."
         columns = {name: as_values(values[name]) for name in self.columns}
-        answer = _Evaluation(self.text, columns).truth(self.tree)
+        answer = _Evaluation(self.text, columns, strict=False).truth(self.tree)
         shape = np.broadcast_shapes(*(v.data.shape for v in columns.values()))
         return Truth(*(np.broadcast_to(part, shape) for part in answer))
+
+    def check_axes(
+        self,
+        axes: Iterable[Axis],  # of all columns
+    ) -> None:
+        "Raise one sentence unless columns, kinds and levels are those of a schema."
+        known = {axis.name: axis for axis in axes}
+        self.check({name: axis_kind(axis) for name, axis in known.items()})
+        for name, constant in self.comparisons():
+            levels, value = known[name].levels, constant.value
+            if levels is None or value in levels:
+                continue
+            near = difflib.get_close_matches(str(value), map(str, levels), 1, 0.6)
+            shown = [x for x in levels if near and str(x) == near[0]] or levels[:9]
+            remedy = f"use {', '.join(map(constant_text, shown))}"
+            problem = f"{name} has no level {constant_text(value)}"
+            raise expression_error(self.text, constant.at, problem, remedy)
 
     def comparisons(self) -> Iterator[tuple[str, Constant]]:
         "Columns and the constants that they are compared with for equality."
@@ -389,3 +414,60 @@ def parse(
             text, 0, "no column is named", "compare a column with something"
         )
     return expression
+
+
+# %% ../../nbs/core/expressions.ipynb #r1cd062
+@dataclass(frozen=True)
+class TextRule:
+    "A condition that every row of a table fulfils, and how it is known."
+
+    text: str  # the condition
+    source: str = "declared"  # "declared": public knowledge; "data": read from the rows
+
+    def __post_init__(self):
+        parse(self.text)  # raises
+        one_of("source", self.source, ("declared", "data"))
+
+    @property
+    def expression(self) -> Expression:
+        "The condition, parsed."
+        return parse(self.text)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        "Names of the columns that it reads."
+        return self.expression.columns
+
+    def to_json(self) -> str | dict:
+        "The rule as JSON has it."
+        declared = self.source == "declared"
+        return self.text if declared else {"rule": self.text, "source": self.source}
+
+
+def as_text_rule(
+    item: Any,  # a text, a TextRule, what JSON has, or anything with a `text`
+) -> TextRule:
+    "A rule of a schema; raise one sentence if it is none."
+    if isinstance(item, TextRule):
+        return item
+    if isinstance(item, Mapping) and {"rule"} <= set(item) <= {"rule", "source"}:
+        return TextRule(item["rule"], item.get("source", "declared"))
+    text = item if isinstance(item, str) else getattr(item, "text", None)
+    if not isinstance(text, str):
+        raise InputError(
+            f"{item!r} is not a rule of a schema",
+            "give a text such as 'discharge >= admission'",
+        )
+    return TextRule(text)
+
+
+def text_rules(
+    items: Any,  # one rule or several, as `as_text_rule` takes them
+    axes: Sequence[Axis],  # of all columns
+) -> tuple[TextRule, ...]:
+    "Rules that fit the columns of a schema, each once."
+    items = [items] if isinstance(items, (str, TextRule)) else items
+    rules = tuple(dict.fromkeys(map(as_text_rule, items)))
+    for rule in rules:
+        rule.expression.check_axes(axes)
+    return rules

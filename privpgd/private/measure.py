@@ -8,6 +8,7 @@ side
 __all__ = [
     "UNNOISED",
     "LEARNED_ELSEWHERE",
+    "RULES_READ",
     "uncovered_columns",
     "entry_words",
     "count_entry",
@@ -64,6 +65,7 @@ from .noise import discrete_gaussian
 # %% ../../nbs/private/measure.ipynb #c023
 UNNOISED = "bounds or levels read from the data without noise"
 LEARNED_ELSEWHERE = "bounds or levels learned on another ledger"
+RULES_READ = "rules read from the data without noise"
 
 
 def _warn_privacy(problem: str, remedy: str | Advice) -> None:
@@ -108,7 +110,15 @@ def uncovered_columns(
             "its cost adds to this one; pass ledger= to learn and measure on the same "
             "one",
         )
-    notes = dict.fromkeys(read, UNNOISED)
+    rules = [rule for rule in schema.rules if rule.source == "data"]
+    if rules:
+        _warn_privacy(
+            f"The rules {', '.join(repr(rule.text) for rule in rules)} were read from "
+            "the data without noise, and the promise does not cover them",
+            "keep those that are public knowledge, with the source declared",
+        )
+    notes = {name: RULES_READ for rule in rules for name in rule.columns}
+    notes |= dict.fromkeys(read, UNNOISED)
     return notes | dict.fromkeys(elsewhere, LEARNED_ELSEWHERE)
 
 
@@ -120,7 +130,7 @@ def entry_words(
 ) -> str:
     "The words of an entry, and which columns have facts that are not covered."
     notes = []
-    for note in (UNNOISED, LEARNED_ELSEWHERE):
+    for note in (UNNOISED, LEARNED_ELSEWHERE, RULES_READ):
         if own := [name for name in clique if uncovered.get(name) == note]:
             notes.append(f"{note}: {', '.join(own)}")
     return f"{what} ({'; '.join(notes)})" if notes else what

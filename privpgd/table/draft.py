@@ -425,9 +425,9 @@ def declare_columns(
     "The schema with the facts of some columns declared as public."
     for name in names:
         schema[name]  # raises if there is no such column
-    return Schema(
-        tuple(
+    return schema.with_columns(
+        [
             dataclasses.replace(c, source="declared") if c.name in names else c
             for c in schema.columns
-        )
+        ]
     )

@@ -5,6 +5,7 @@
 # %% auto #0
 __all__ = [
     "KINDS",
+    "RULE_KEYS",
     "column_to_dict",
     "column_from_dict",
     "CellColumn",
@@ -20,7 +21,7 @@ import dataclasses
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, cast
@@ -51,11 +52,13 @@ from privpgd.table.dtypes import (
 )
 
 from ..core.checks import check_codes
+from ..core.expressions import text_rules
 from ..core.files import write_text
 from ..core.records import Axis
 from .grids import Fine
 from .levels import Boolean, Categorical, Ordinal
 from .numbers import Numeric, to_numbers
+from .schema_text import check_spent, json_lines, unique_keys
 from .values import binned_values, plain_values, public_series
 
 # %% ../../nbs/table/schema.ipynb #c055
@@ -159,18 +162,8 @@ class CellColumn(Column):
 
 KINDS["cells"] = CellColumn
 
-
 # %% ../../nbs/table/schema.ipynb #c056
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict:
-    "A JSON object; raise if a key is given twice, which would silently override."
-    keys = [key for key, _ in pairs]
-    twice = [key for i, key in enumerate(keys) if key in keys[:i]]
-    if twice:
-        raise SchemaError(
-            f"The schema file gives the key {twice[0]!r} twice in one object",
-            "keep one of them",
-        )
-    return dict(pairs)
+RULE_KEYS = ("rules", "suggested_rules")  # of a schema, and of its file
 
 
 def _check_kind(column: Column) -> None:
@@ -183,43 +176,32 @@ def _check_kind(column: Column) -> None:
         )
 
 
-def _columns_to_json(columns: Iterable[Column], spent: Any = None) -> str:
+def _schema_to_json(schema: "ColumnList", spent: Any = None) -> str:
     "The text of a schema file, with what learning the columns has cost."
-    items = (json.dumps(column_to_dict(c), ensure_ascii=False) for c in columns)
-    rows = ",\n".join(f"  {item}" for item in items)
-    paid = ""
+    parts = [f'"version": 1, "columns": {json_lines(map(column_to_dict, schema))}']
+    for key in RULE_KEYS:
+        if rules := getattr(schema, key):
+            parts.append(f'"{key}": {json_lines(rule.to_json() for rule in rules)}')
     if spent is not None:
         facts = spent if isinstance(spent, dict) else spent.to_dict()
-        paid = f',\n "spent": {json.dumps(facts, ensure_ascii=False)}'
-    return f'{{"version": 1, "columns": [\n{rows}\n]{paid}}}\n'
+        parts.append(f' "spent": {json.dumps(facts, ensure_ascii=False)}')
+    return "{" + ",\n".join(parts) + "}\n"
 
 
-def _check_spent(spent: Any) -> dict | None:
-    "What learning has cost, as a schema file holds it; raise unless it looks like it."
-    if spent is None:
-        return None
-    facts: dict = {"neighbors": str, "person": str | None, "entries": list}
-    whole = isinstance(spent, dict) and set(spent) == set(facts)
-    if not whole or not all(isinstance(spent[k], kind) for k, kind in facts.items()):
-        raise SchemaError(
-            'What a schema file says under "spent" is not what learning has cost',
-            "restore the file: without it nobody knows what was spent",
-        )
-    return spent
-
-
-def _columns_from_json(text: str) -> tuple[list[Column], dict | None]:
-    "Columns from the text of a schema file, and what learning them has cost."
+def _schema_from_json(text: str) -> tuple[dict, dict | None]:
+    "Arguments of Schema from the text of a file, and what learning has cost."
     try:
-        data = json.loads(text, object_pairs_hook=_unique_keys)
+        data = json.loads(text, object_pairs_hook=unique_keys)
     except (json.JSONDecodeError, TypeError) as error:
         raise SchemaError(f"This is not a schema file in JSON ({error})") from None
     keys = set(data) if isinstance(data, dict) else set()
     needed = {"version", "columns"}
-    if keys - {"spent"} != needed or not isinstance(data["columns"], list):
+    lists = all(isinstance(data[key], list) for key in keys - {"version", "spent"})
+    if not needed <= keys <= {*needed, *RULE_KEYS, "spent"} or not lists:
         raise SchemaError(
-            'A schema file is an object with exactly the keys "version" and "columns", '
-            'the latter a list (and "spent", if it was learned)'
+            'A schema file is an object with the keys "version" and "columns", the '
+            'latter a list (and "rules" and "suggested_rules", lists, too, and '
+            '"spent", if it was learned)'
         )
     if data["version"] != 1:
         raise SchemaError(
@@ -227,7 +209,8 @@ def _columns_from_json(text: str) -> tuple[list[Column], dict | None]:
             "version 1"
         )
     columns = [column_from_dict(item) for item in data["columns"]]
-    return columns, _check_spent(data.get("spent"))
+    rules = {key: data.get(key, ()) for key in RULE_KEYS}
+    return {"columns": columns} | rules, check_spent(data.get("spent"))
 
 
 # %% ../../nbs/table/schema.ipynb #c075
@@ -250,14 +233,16 @@ def _describe_column(column: Column) -> str:
     return ", ".join(filter(None, notes))
 
 
-def _summary(columns: Iterable[Column]) -> str:
-    "A table of what is declared, one line for each column."
+def _summary(columns: "ColumnList") -> str:
+    "A table of what is declared, one line for each column, and the rules."
     rows = [
         (c.name, c.kind.capitalize(), f"{c.size} codes", _describe_column(c))
         for c in columns
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(3)] + [0]
     lines = ["  ".join(x.ljust(w) for x, w in zip(row, widths)) for row in rows]
+    lines += [f"rule: {rule.text}" for rule in columns.rules]
+    lines += [f"suggested, not kept: {r.text}" for r in columns.suggested_rules]
     return "\n  ".join([f"Schema of {len(rows)} columns", *lines])
 
 
@@ -267,6 +252,9 @@ class ColumnList:
     "Columns with distinct names, in order."
 
     columns: Sequence[Column]  # the columns, in order
+    # texts such as "discharge >= admission" that every row fulfils; a fit keeps them
+    rules: Sequence = ()
+    suggested_rules: Sequence = ()  # drafted ones, which nobody has confirmed
     spent: ClassVar[Any] = None  # what learning them has cost, if they were learned
 
     def __post_init__(self):
@@ -287,6 +275,9 @@ class ColumnList:
                 f"Two columns have the name {twice[0]!r}", "rename one of them"
             )
         object.__setattr__(self, "columns", columns)
+        for key in RULE_KEYS:
+            if given := getattr(self, key):
+                object.__setattr__(self, key, text_rules(given, self.axes))
 
     @property
     def names(self) -> list[str]:
@@ -371,6 +362,21 @@ class Coder(ColumnList):
         "A schema with other columns for the same table."
         schema = cast("Schema", type(self)(columns))
         object.__setattr__(schema, "spent", self.spent)
+        names = set(schema.names)
+        for key in RULE_KEYS:  # they were checked with the columns of this schema
+            kept = [r for r in getattr(self, key) if names.issuperset(r.columns)]
+            object.__setattr__(schema, key, tuple(kept))
+        return schema
+
+    def with_rules(
+        self,
+        *rules: Any,  # texts, or Rules that are texts
+    ) -> "Schema":  # the same columns
+        "The schema with these rules in place of its own."
+        suggested = tuple(r for r in self.suggested_rules if r.text not in rules)
+        schema = self.with_columns(self.columns)
+        object.__setattr__(schema, "rules", text_rules(rules, self.axes))
+        object.__setattr__(schema, "suggested_rules", suggested)
         return schema
 
     def with_dtypes(
@@ -537,13 +543,13 @@ class Schema(Coder):
         "The schema as JSON, one line for each column."
         for column in self:
             _check_kind(column)
-        return _columns_to_json(self, self.spent)
+        return _schema_to_json(self, self.spent)
 
     @classmethod
     def from_json(cls, text: str) -> "Schema":
         "The schema that a JSON text describes."
-        columns, spent = _columns_from_json(text)
-        schema = cls(columns)
+        facts, spent = _schema_from_json(text)
+        schema = cls(**facts)
         object.__setattr__(schema, "spent", spent)
         return schema
 
@@ -584,7 +590,7 @@ class Schema(Coder):
     def __eq__(self, other: Any) -> bool:
         if not isinstance(other, Schema):
             return False
-        return _columns_to_json(self) == _columns_to_json(other)
+        return _schema_to_json(self) == _schema_to_json(other)
 
     def __hash__(self) -> int:
-        return hash(_columns_to_json(self))
+        return hash(_schema_to_json(self))
