@@ -108,6 +108,11 @@ _SHARED: dict[str, dict[str, Any]] = {
         metavar="N",
         help="epochs of descent (default: the preset's)",
     ),
+    "--order": dict(
+        type=int,
+        choices=(2, 3, 4),
+        help="most columns that are measured together (default: 3 or 4 where it pays)",
+    ),
     "--neighbors": dict(
         default="replace",
         choices=("replace", "add-remove"),
@@ -159,6 +164,7 @@ _METHOD = (
     "--select",
     "--particles",
     "--epochs",
+    "--order",
     "--neighbors",
     "--person",
     "--max-rows",

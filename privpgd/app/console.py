@@ -45,6 +45,7 @@ FLAGS = {
     "n_particles": "--particles",
     "max_rows": "--max-rows",
     "neighbors": "--neighbors",
+    "order": "--order",
     "person": "--person",
     "seed": "--seed",
     "select": "--select",

@@ -54,6 +54,7 @@ from ..private.account import Budget
 from ..private.binning import MOST_BINS, number_of_bins
 from ..private.calibration import calibrate
 from ..private.counting import normalize_workload
+from ..private.higher_order import HigherPlan, plan_higher, planned_shape
 from ..private.ledger import Ledger
 from ..private.persons import Unit
 from ..private.scales import ScalePlan, Stages, open_columns, plan_scales
@@ -229,6 +230,7 @@ class Plan:
     problem: str | None  # why it cannot be carried out; the same
     forecasts: tuple = ()  # a `ColumnForecast` for each column; empty without n
     scales: ScalePlan | None = None  # the first stage; None: no column has open bins
+    higher: HigherPlan | None = None  # tables of three and four columns; None: none
 
     @property
     def cells(self) -> int:
@@ -361,6 +363,23 @@ def _stage_words(plan: Plan) -> str:
     )
 
 
+def _higher_words(plan: Plan) -> str:
+    "What is kept back for three and four columns, in a sentence; empty if nothing is."
+    higher = plan.higher
+    if higher is None:
+        return ""
+    what = "three" if higher.order == 3 else "three or four"
+    blocks = f", at most {higher.blocks} blocks a column" if higher.blocks else ""
+    some = f"{higher.slots:,} of {higher.candidates:,}"
+    how = f"the {some} tables that the copy gets most wrong are chosen and measured"
+    if higher.choice is None:
+        how = f"all {higher.candidates:,} tables are measured"
+    return (
+        f"Last stage: {higher.share:.1%} of the budget is for tables of {what} "
+        f"columns; {how} (noise of {higher.sigma:.3g} rows a count{blocks})."
+    )
+
+
 def _forecast_meaning(plan: Plan) -> str:
     "How to read the expected errors, and those of correlations."
     words = forecast_words(plan.forecasts)
@@ -411,6 +430,8 @@ def plan_text(
     lines.append(fill(cost, "  "))
     if plan.scales:
         lines.append(fill(_stage_words(plan), "  "))
+    if plan.higher:
+        lines.append(fill(_higher_words(plan), "  "))
     lines += [fill(sentence, "  - ") for sentence in plan.advice]
     if plan.problem:
         lines.append(fill(plan.problem, "  ! "))
@@ -426,7 +447,8 @@ def plan_html(plan: Plan) -> str:
     rows = plan_rows(plan.marginals)
     head = f"<tr>{cells('th', PLAN_HEAD[: len(rows[0]) if rows else 0])}</tr>"
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    notes = cells("li", filter(None, [_stage_words(plan), *plan.advice, plan.problem]))
+    stages = _stage_words(plan), _higher_words(plan)
+    notes = cells("li", filter(None, [*stages, *plan.advice, plan.problem]))
     words = "; ".join(_plan_heading(plan))
     words = html.escape(words.replace("epsilon", "ε").replace("delta", "δ"))
     table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
@@ -458,6 +480,34 @@ class PlanOptions:
     person: str | None = None  # column that names a person; None: a row is a person
     max_rows: int | None = None  # rows of a person that are counted; None: weight one
     usual: bool = False  # select is the usual workload, without what is public
+    # the most columns of a table, for the usual workload; None: three where it pays
+    order: int | None = None
+
+
+def _plan_higher(
+    schema: Schema, n: int | None, budget: Budget, o: PlanOptions, unit: Unit
+) -> HigherPlan | None:
+    "What is kept back for tables of three and four columns."
+    usual = o.select is None or o.usual
+    if o.preset != "default" or not usual or len(schema.names) < 3:
+        return None
+    alone = float(calibrate(budget, [1.0], unit)[0])
+    known = n if unit == Unit() else None
+    return plan_higher(planned_shape(schema), known, alone, unit, o.order)
+
+
+def _with_reserve(
+    lines: tuple, n: int | None, scales: ScalePlan | None, share: float
+) -> tuple:
+    "The marginals, noisier by what is kept back; those of a first stage stay."
+    first = scales.share if scales else 0.0
+    more = math.sqrt((1 - first) / (1 - first - share))
+    return tuple(
+        line
+        if scales and len(line.columns) == 1
+        else expected(line.columns, line.cells, more * line.sigma, n, line.times)
+        for line in lines
+    )
 
 
 def _price_of_rows(lines: tuple, unit: Unit) -> tuple[str, ...]:
@@ -504,7 +554,7 @@ def plan(
     delta: float,  # its additive part
     options: PlanOptions | None = None,  # how the release is made
     # fields of `PlanOptions`: preset, select, n_particles, epochs, neighbors, memory,
-    # public, person, max_rows, usual
+    # public, person, max_rows, usual, order
     **fields: Any,
 ) -> Plan:
     "Work out a release from public facts; nothing private is read, nothing is spent."
@@ -514,6 +564,9 @@ def plan(
     n = _check_rows(n)
     unit = Unit(o.neighbors, o.person, o.max_rows)
     scales, planned, lines = _two_stages(schema, n, budget, o, unit)
+    higher = _plan_higher(schema, n, budget, o, unit)
+    if higher:
+        lines = _with_reserve(lines, n, scales, higher.share)
     needs: dict[str, Any] = dict(n_particles=o.n_particles, n=n)
     needed = memory_needed(planned, preset=o.preset, select=o.select, **needs)
     sizes = [int(k) for k in planned.shape]
@@ -523,6 +576,8 @@ def plan(
     seconds = predict_seconds(
         sizes, timed, n or 0, o.n_particles, o.preset, o.select, o.epochs
     )
+    if higher:  # at most once more
+        seconds["again"] = seconds["fit"] + seconds["rows"]
     if n is None:
         del seconds["count"]
     limit = memory_limit() if o.memory is None else o.memory
@@ -544,4 +599,5 @@ def plan(
         Advice(str(refusal), refusal.render(shell=True)) if refusal else None,
         _forecasts(schema, planned, lines, n, o.public),
         scales,
+        higher,
     )

@@ -154,6 +154,7 @@ class _PlanWriteReport:
     neighbors: str
     person: str | None
     max_rows: int | None
+    order: int | None
 
     def plan(
         self,
@@ -188,6 +189,7 @@ class _PlanWriteReport:
             neighbors=self.neighbors,
             person=self.person,
             max_rows=self.max_rows,
+            order=_order_of(self),
         )
 
     def write(
@@ -351,6 +353,7 @@ def _show_plan(model: Any, frame: Any, schema: Schema, workload: Any) -> None:
         person=model.person,
         max_rows=model.max_rows,
         usual=model.select is None,
+        order=_order_of(model),
     )
     print(replace(made, advice=(), forecasts=()), file=sys.stderr)
 

@@ -145,9 +145,12 @@ def _check_targets(
     targets = make_targets(checked, forbidden, blocks, weights_by_clique(weights), m)
     if options.merged is None:
         return targets
-    merging = options.merged.merging
+    merged = options.merged
     return replace(
-        targets, coarse=options.merged.targets(), blocks=list(merging.blocks)
+        targets,
+        coarse=merged.targets(targets.fine),
+        blocks=list(merged.merging.blocks),
+        weights=merged.weights | targets.weights,
     )
 
 
