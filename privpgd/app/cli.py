@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .console import Console, drain_streams, fail, report_error
+from .options import add_writing
 
 
 # %% ../../nbs/app/cli.ipynb #c051
@@ -235,15 +236,19 @@ def _add_schema(commands: Any) -> None:
         help="levels of a text column at most, the rest becomes 'other' (default 50)",
     )
     draft.add_argument(
-        "--drop", metavar="COLUMNS", help="columns to leave out, separated by commas"
+        "--drop",
+        action="append",
+        metavar="COLUMNS",
+        help="columns to leave out, separated by commas, or a pattern such as note_*",
     )
     draft.add_argument(
         "--declare",
+        action="append",
         metavar="COLUMNS",
         help="columns whose drafted facts you confirm as public knowledge, separated "
-        "by "
-        "commas",
+        "by commas, or a pattern such as debt_*",
     )
+    add_writing(draft)
     draft.add_argument(
         "--force",
         action="store_true",

@@ -7,6 +7,7 @@ __all__ = ["describe_column", "draft_text", "schema_command"]
 
 # %% ../../nbs/app/drafting.ipynb #c7b331b
 import argparse
+import fnmatch
 import shlex
 import textwrap
 import warnings
@@ -25,16 +26,70 @@ from privpgd.app.tables import (
 )
 
 from ..core.checks import InputError, whole_number
+from ..table.cleaning import FileFormat
 from ..table.columns import PrivacyWarning
-from ..table.draft import Guess, declare_columns, draft_schema
+from ..table.draft import DraftOptions, Guess, declare_columns, draft_schema
+from ..table.formats import guess_file_format
+from ..table.paths import stored_format
 from ..table.schema import Schema, decimals_words
 from .console import Console, split_names
 
 
 # %% ../../nbs/app/drafting.ipynb #c0c0952
+def _names(words: Any, known: Sequence[str]) -> list[str]:
+    "The columns that options name, one by one or by patterns such as debt_*."
+    given = [words] if isinstance(words, str) else words or []
+    found = []
+    for name in (name for words in given for name in split_names(words, known)):
+        matches = fnmatch.filter(known, name) if name not in known else [name]
+        found += matches or [name]
+    return list(dict.fromkeys(found))
+
+
+_KINDS = ("numeric", "categorical", "ordinal", "boolean", "datetime")
+
+
+def _split_word(word: str, names: Sequence[str]) -> tuple[str, str]:
+    "The column that an option is about (empty: all of them), and what it says."
+    column, mark, rest = word.partition("=")
+    return (column, rest) if mark and column in names else ("", word)
+
+
+def _said(args: argparse.Namespace, names: Sequence[str]) -> dict[str, dict]:
+    "What the options say about how columns are written."
+    said: dict[str, dict] = {}
+    for word in args.na or ():
+        column, text = _split_word(word, names)
+        said.setdefault(column, {}).setdefault("na", []).append(text)
+    for field in ("decimal", "date"):
+        for word in getattr(args, field) or ():
+            column, text = _split_word(word, names)
+            said.setdefault(column, {})[field] = text
+    for word in args.kind or ():
+        column, kind = _split_word(word, names)
+        if not column or kind not in _KINDS:
+            raise InputError(
+                f"--kind {word} is not understood",
+                f"write COLUMN=KIND, with one of {', '.join(_KINDS)}",
+            )
+        said.setdefault(column, {})["kind"] = kind
+    return said
+
+
+def _file_format(args: argparse.Namespace) -> Any:
+    "How the CSV file is written; False: the table is no CSV file."
+    if args.table == "-":
+        said = FileFormat(args.separator or ",", args.encoding or "utf-8")
+        return said if said.to_dict() else None
+    file = input_files(args.table)[0]
+    if not Path(file).is_file() or stored_format(Path(file)) == "parquet":
+        return False
+    return guess_file_format(Path(file), args.encoding, args.separator)
+
+
 def _check_names(args: argparse.Namespace, names: Sequence[str]) -> None:
     "Refuse columns that are not there."
-    for name in split_names(args.drop, names) + split_names(args.declare, names):
+    for name in _names(args.drop, names) + _names(args.declare, names):
         if name not in names:
             has = ", ".join(map(str, names))
             raise InputError(f"{args.table} has no column {name!r}", f"it has {has}")
@@ -48,7 +103,7 @@ def _edit_schema(args: argparse.Namespace) -> tuple[Schema, list[Guess]]:
     "The schema of a file without the dropped columns."
     schema = read_schema(args.table)
     _check_names(args, schema.names)
-    dropped = split_names(args.drop, schema.names)
+    dropped = _names(args.drop, schema.names)
     kept = [name for name in schema.names if name not in dropped]
     if not kept:
         raise InputError("--drop leaves no column", "keep at least one")
@@ -69,11 +124,13 @@ def _draft_file(args: argparse.Namespace) -> tuple[Schema, list[Guess]]:
             f"{args.table} is a folder or a pattern",
             f"draft from one file, such as {files[0]}",
         )
-    frame = read_table(args.table)
+    how = _file_format(args)
+    frame = read_table(args.table, how or None)
     names = list(frame.columns)
     _check_names(args, names)
-    dropped = split_names(args.drop, names)
-    schema, guesses = draft_schema(frame, args.bins, args.levels, dropped)
+    dropped = _names(args.drop, names)
+    options = DraftOptions(args.bins, args.levels, dropped, _said(args, names), how)
+    schema, guesses = draft_schema(frame, options)
     if schema is None:
         raise InputError(
             f"{args.table} has no column that can be drafted",
@@ -191,7 +248,7 @@ def schema_command(args: argparse.Namespace, console: Console) -> None:
         check_apart({"-o": args.output}, {"the table": args.table})
         schema, guesses = _draft_file(args)
     _protect_declared(args)
-    schema = declare_columns(schema, split_names(args.declare, schema.names))
+    schema = declare_columns(schema, _names(args.declare, schema.names))
     console.write(args.output, lambda path: write_page(schema.to_json(), path))
     read = [c.name for c in schema.columns if c.source == "data"]
     if read:

@@ -44,12 +44,12 @@ from privpgd.table.paths import (
 
 from ..core.checks import InputError
 from ..core.files import is_pipe, rehearse
+from ..table.cleaning import FileFormat
 from ..table.csv_files import read_texts
-from ..table.draft import parse_texts
 from ..table.files import left_out
 from ..table.schema import Schema
 from ..table.sources import count_rows
-from ..table.writing import write_chunks
+from ..table.writing import write_chunks, write_csv
 
 
 # %% ../../nbs/app/tables.ipynb #c0b6f07
@@ -74,14 +74,15 @@ def open_files(
 # %% ../../nbs/app/tables.ipynb #caf614c
 def read_table(
     path: Any,  # a CSV or Parquet file, or "-" for the standard input
-) -> pd.DataFrame:
-    "A whole table in memory, its values guessed from their text."
+    how: FileFormat | None = None,  # how a CSV file is written
+) -> pd.DataFrame:  # the fields of a CSV file as text
+    "A whole table in memory."
     file: TableFile = list_files(open_files(path))[0]
     if stored_format(file) == "parquet":
         content = file.content if isinstance(file, Piped) else file.read_bytes()
         frame = pq.read_table(pa.BufferReader(content)).to_pandas()
     else:
-        frame = parse_texts(read_texts(file).to_pandas())
+        frame = read_texts(file, how).to_pandas()
     if not len(frame):
         raise _no_rows(str(file))
     return frame
@@ -153,10 +154,11 @@ def fix_dtypes(
 def write_table(
     frame: pd.DataFrame,
     path: Any,  # .parquet, .csv or .csv.gz; "-" for the standard output
+    schema: Schema | None = None,  # knows how values and the file are written
 ) -> None:
     "Write a table as CSV or Parquet."
     if str(path) == "-":
-        frame.to_csv(sys.stdout, index=False)
+        write_csv(frame, sys.stdout, schema)
         sys.stdout.flush()
     elif file_format(Path(path)) == "parquet":
         frame.to_parquet(path, index=False)
@@ -179,7 +181,7 @@ def write_sample(
         write_chunks(chunks, path, model.schema_)
         return
     for i, chunk in enumerate(chunks):
-        chunk.to_csv(sys.stdout, index=False, header=i == 0)
+        write_csv(chunk, sys.stdout, model.schema_, i == 0)
     sys.stdout.flush()
 
 

@@ -42,7 +42,8 @@ def feature_arrays(
     "The values of tables as numbers."
     columns: list[list[np.ndarray]] = []
     for axis in schema.axes:
-        parts = [to_pandas_series(table[axis.name]) for table in tables]
+        own = schema[axis.name]
+        parts = [own.clean(to_pandas_series(table[axis.name])) for table in tables]
         if axis.binned:
             columns.append([_line_values(axis.name, part, axis.kind) for part in parts])
         else:

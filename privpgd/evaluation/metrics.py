@@ -416,7 +416,7 @@ def with_exact_bins(
         if mass.any():
             fine = make_fine(column.grid, mass, MOST_BINS)
             cut[column.name] = replace(column, fine=fine)
-    return Schema([cut.get(c.name, c) for c in schema.columns])
+    return schema.with_columns([cut.get(c.name, c) for c in schema.columns])
 
 
 # %% ../../nbs/evaluation/metrics.ipynb #c065

@@ -220,9 +220,10 @@ def _piece_values(piece: Any, schema: Schema) -> pd.DataFrame:
     "A piece with its numbers and dates as such, however its file stores them."
     frame = nw.from_native(piece, eager_only=True).to_pandas()
     for axis in schema.axes:
+        values: Any = schema[axis.name].clean(frame[axis.name])
         if axis.binned:
-            values = binned_values(frame[axis.name], schema[axis.name])
-            frame[axis.name] = values
+            values = binned_values(values, schema[axis.name])
+        frame[axis.name] = values
     return frame
 
 
@@ -308,5 +309,7 @@ def open_paired_columns(
             axis = schema[name].axis
             kind = axis.kind if axis.binned else "level"
         left, right = (to_pandas_series(t[name]) for t in tables)
+        if schema is not None:
+            left, right = map(schema[name].clean, (left, right))
         out.append(pair_column(name, left, right, kind))
     return out

@@ -74,13 +74,24 @@ class Diagnostics:
 
 def _add_facts(facts: ColumnFacts, column: Column, series: Any) -> None:
     "Add what is true of one piece of a column."
-    missing = is_missing(series)
-    known = series[~missing]
+    read = column.clean(series)
+    missing = is_missing(read)
+    if column.format is not None:  # texts that the format does not know
+        unread = missing & ~is_missing(series) & ~series.isin(column.format.na)
+        _add_unknown(facts, series[unread.to_numpy(bool)])
+        missing = missing & ~unread.to_numpy(bool)
+        facts.values += int(unread.sum())
+        read = read[~unread.to_numpy(bool)]
+    known = read[~is_missing(read)]
     facts.missing += int(missing.sum())
     facts.values += len(known)
     if not len(known):
         return
-    strange = known[column._encode_any(known) < 0]
+    _add_unknown(facts, known[column._encode_any(known) < 0])
+
+
+def _add_unknown(facts: ColumnFacts, strange: Any) -> None:
+    "Add values that the schema does not know, and a few of them as examples."
     facts.unknown += len(strange)
     shown = dict.fromkeys([*facts.examples, *map(repr, strange.head(1000))])
     facts.examples = tuple(shown)[:5]

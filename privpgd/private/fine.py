@@ -50,7 +50,7 @@ def count_cells(
 ) -> tuple[dict[str, np.ndarray], int]:  # name -> counts of cells; rows, or persons
     "Exact counts of the finest cells of some columns, missing values last."
     swapped = {column.name: CellColumn(column.name, column) for column in columns}
-    schema = Schema([swapped.get(c.name, c) for c in whole.columns])
+    schema = whole.with_columns([swapped.get(c.name, c) for c in whole.columns])
     cliques = {(name,): 1.0 for name in (*swapped, *singles)}
     tables, n = count_marginals(frame, schema, cliques, False, True, unit, seed)
     return {name: table for (name,), table in tables.items()}, n

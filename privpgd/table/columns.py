@@ -21,6 +21,7 @@ __all__ = [
 
 # %% ../../nbs/table/columns.ipynb #c002
 import contextlib
+import dataclasses
 import re
 import warnings
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ import pandas as pd
 
 from ..core.checks import Advice, InputError, one_of
 from ..core.records import Axis
+from .cleaning import TextFormat
 from .grids import Fine
 
 
@@ -103,12 +105,23 @@ class Column:
     source: str
     integer: bool | None = None  # only whole numbers; None: not a column of numbers
     decimals: int | None = None  # to come back with; None: any number of them
+    format: TextFormat | None = None  # how its values are written as text
+    text_kind = "text"  # what its texts write: "number", "date", "truth" or "text"
     __dataclass_fields__: ClassVar[dict[str, Any]]  # every kind is a dataclass
 
     @property
     def kind(self) -> str:
         "The word of schema files; the class name unless the kind sets another."
         return type(self).__name__.lower()
+
+    def clean(
+        self,
+        values: pd.Series,  # (n,) values of this column, or texts that write them
+    ) -> pd.Series:  # (n,) values; a text that writes none is missing
+        "The values of a column that is written as text; others are left as they are."
+        return (
+            values if self.format is None else self.format.read(values, self.text_kind)
+        )
 
     @property
     def n_levels(self) -> int:
@@ -167,6 +180,7 @@ class Column:
         values: pd.Series,  # (n,) values of this column
     ) -> np.ndarray:  # (n,) int32 codes in 0 … size - 1
         "Integer codes of values; the code for missing values is the last one."
+        values = self.clean(values)
         missing = is_missing(values)
         if missing.any() and not self.missing:
             has_missing = f"Column {self.name!r} has missing values"
@@ -224,6 +238,7 @@ class Column:
 
     def _encode_each(self, values: pd.Series) -> np.ndarray:
         "Codes of values whatever they are, unless one of them stops the program."
+        values = self.clean(values)
         missing = is_missing(values)
         code = self.size - 1 if self.missing else self.stray_code
         codes = np.full(len(values), code, np.int32)
@@ -278,6 +293,25 @@ def check_common(column: Column) -> None:
             f"{column.source!r}"
         )
     set_fields(column, missing=bool(column.missing), dtype=_dtype_name(column))
+    if column.format is not None:
+        set_fields(column, format=_check_format(column))
+
+
+def _check_format(column: Column) -> TextFormat | None:
+    "The text format of a column, also from the plain values of a file."
+    form: Any = column.format
+    try:
+        form = form if isinstance(form, TextFormat) else TextFormat(**form)
+    except InputError as error:
+        problem = f"Column {column.name!r}: {error.problem}"
+        raise SchemaError(problem, error.remedy) from None
+    except TypeError:
+        fields = ", ".join(f.name for f in dataclasses.fields(TextFormat))
+        raise SchemaError(
+            f"Column {column.name!r} has the text format {form!r}",
+            f"it knows {fields}",
+        ) from None
+    return form
 
 
 def _dtype_name(column: Column) -> str | None:

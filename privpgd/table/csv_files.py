@@ -7,6 +7,7 @@ __all__ = [
     "MISSING_WORDS",
     "find_delimiter",
     "CsvHead",
+    "unwrap_rows",
     "read_csv_head",
     "csv_type",
     "read_texts",
@@ -18,15 +19,24 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from privpgd.table.paths import (
+    Piped,
+    TableFile,
+    open_text,
+    open_utf8,
+    text_encoding,
+    unreadable_file,
+)
+
+from .cleaning import FileFormat
 from .columns import Column, Identifier
-from .paths import Piped, TableFile, open_bytes, open_text, unreadable_file
 from .pieces import SourceError, regroup_batches
 from .schema import Schema
 
@@ -45,31 +55,69 @@ class CsvHead:
     names: list[str]  # of the columns
     delimiter: str
     loose: bool  # spaces after delimiters, or a delimiter at the end of a row
+    encoding: str = "utf-8-sig"
+    wrapped: bool = False  # every line as a whole is in quotes
 
 
-def _first_rows(path: TableFile, **options: Any) -> tuple[list[str], list[str]]:
+def unwrap_rows(
+    rows: Iterable[list[str]],  # fields of each line
+    delimiter: str,
+) -> Iterator[list[str]]:
+    "Lines that are wrapped in quotes as a whole, taken apart."
+    for row in rows:
+        whole = len(row) == 1 and delimiter in row[0]
+        yield next(csv.reader(row, delimiter=delimiter), []) if whole else row
+
+
+def _is_wrapped(first: str, second: str) -> str:
+    "The delimiter inside two lines that are quoted as a whole; empty: they are not."
+    lines = [next(csv.reader([line], delimiter="\0"), [""]) for line in (first, second)]
+    quoted = all(line.startswith('"') for line in (first, second))
+    if not quoted or not all(len(line) == 1 and line[0] for line in lines):
+        return ""
+    inner = [line[0] for line in lines]
+    mark = find_delimiter(inner[0])
+    widths = {len(next(csv.reader([x], delimiter=mark))) for x in inner}
+    plain = {len(next(csv.reader([x], delimiter=mark))) for x in (first, second)}
+    return mark if plain == {1} and len(widths) == 1 and widths != {1} else ""
+
+
+def _first_rows(
+    path: TableFile, encoding: str, wrapped: bool, **options: Any
+) -> tuple[list[str], list[str]]:
     "The names of the columns of a CSV file, and the fields of its first row."
-    with open_text(path, "replace") as lines:  # a strange byte of a row is no error
-        rows = csv.reader(lines, **options)
+    with open_text(path, "replace", encoding) as lines:  # a strange byte is no error
+        rows: Iterator[list[str]] = csv.reader(lines, **options)
+        if wrapped:
+            rows = unwrap_rows(rows, options["delimiter"])
         return next(rows, []), next(rows, [])
 
 
-def read_csv_head(path: TableFile) -> CsvHead:
+def read_csv_head(
+    path: TableFile,
+    file: FileFormat | None = None,  # how it should be written
+) -> CsvHead:
     "The names of the columns of a CSV file, and how it is written."
-    with open_text(path, "replace") as lines:
-        first = lines.readline(100_000)
+    encoding = text_encoding(path, file.encoding if file else None)
+    with open_text(path, "replace", encoding) as lines:
+        first, second = lines.readline(100_000), lines.readline(100_000)
     if "\ufffd" in first:  # the names must be right, whatever the rows hold
         raise unreadable_file(path, UnicodeDecodeError("utf-8", b"", 0, 1, "names"))
-    delimiter = find_delimiter(first)
-    names, values = _first_rows(path, delimiter=delimiter)
+    wrapped = _is_wrapped(first, second)
+    delimiter = wrapped or find_delimiter(first)
+    if file is not None and file.separator in first:
+        delimiter = file.separator
+    how: dict = dict(encoding=encoding, wrapped=bool(wrapped), delimiter=delimiter)
+    names, values = _first_rows(path, **how)
     spaced = any(x.startswith(" ") and x.strip() for x in names + values)
     if spaced:
-        names, values = _first_rows(path, delimiter=delimiter, skipinitialspace=True)
+        names, values = _first_rows(path, skipinitialspace=True, **how)
     unnamed = names[-1:] == [""]
     ended = values[-1:] == [""] and (unnamed or len(values) == len(names) + 1)
     if ended and unnamed:
         names = names[:-1]
-    return CsvHead(names, delimiter, spaced or ended)
+    loose = spaced or ended or bool(wrapped)
+    return CsvHead(names, delimiter, loose, encoding, bool(wrapped))
 
 
 # %% ../../nbs/table/csv_files.ipynb #c026
@@ -100,7 +148,8 @@ MISSING_WORDS = {
 def csv_type(column: Column) -> pa.DataType:
     "The type in which a column of a CSV file is read."
     axis = column.axis
-    if axis.kind == "date" or isinstance(column, Identifier):
+    text = isinstance(column, Identifier) or column.format is not None
+    if axis.kind == "date" or text:
         return pa.string()
     if axis.levels is None:
         return pa.float64()
@@ -116,11 +165,14 @@ def csv_type(column: Column) -> pa.DataType:
 _TIDY_ROWS = 20_000  # of a loose file at a time
 
 
-def _tidy_rows(path: TableFile, head: CsvHead) -> Iterator[bytes]:
+def _tidy_rows(path: TableFile, head: CsvHead, errors: str) -> Iterator[bytes]:
     "A loose CSV file as small tidy ones, each with the names of the columns."
     width = len(head.names)
-    with open_text(path) as lines:
-        rows = csv.reader(lines, delimiter=head.delimiter, skipinitialspace=True)
+    with open_text(path, errors, head.encoding) as lines:
+        options: dict = dict(delimiter=head.delimiter, skipinitialspace=True)
+        rows: Iterator[list[str]] = csv.reader(lines, **options)
+        if head.wrapped:
+            rows = unwrap_rows(rows, head.delimiter)
         next(rows)
         while some := list(itertools.islice(rows, _TIDY_ROWS)):
             block = io.StringIO()
@@ -133,20 +185,25 @@ def _tidy_rows(path: TableFile, head: CsvHead) -> Iterator[bytes]:
 
 
 def _csv_batches(
-    path: TableFile, convert: pa_csv.ConvertOptions, lenient: bool = False
+    path: TableFile,
+    head: CsvHead,
+    convert: pa_csv.ConvertOptions,
+    lenient: bool = False,  # broken lines are left out
 ) -> Iterator[pa.RecordBatch]:
-    "Batches of a CSV file, as it is or tidied; lenient: broken lines are left out."
-    head = read_csv_head(path)
+    "Batches of a CSV file, as it is or tidied."
     parse = pa_csv.ParseOptions(delimiter=head.delimiter, newlines_in_values=True)
     if lenient:
         parse.invalid_row_handler = lambda row: "skip"
     blocks = pa_csv.ReadOptions(block_size=2**23)
     contents: Iterator[Any] = iter([path])
     if head.loose:
-        contents = (Piped(str(path), block) for block in _tidy_rows(path, head))
+        errors = "replace" if lenient or head.encoding != "utf-8-sig" else "strict"
+        blocks_of = _tidy_rows(path, head, errors)
+        contents = (Piped(str(path), block) for block in blocks_of)
+    encoding = "utf-8-sig" if head.loose else head.encoding
     for content in contents:
         with (
-            open_bytes(content) as file,
+            open_utf8(content, encoding) as file,
             pa_csv.open_csv(file, blocks, parse, convert) as reader,
         ):
             yield from reader
@@ -154,10 +211,12 @@ def _csv_batches(
 
 def read_texts(
     path: TableFile,
-) -> pa.Table:  # text, missing where a field says so
+    file: FileFormat | None = None,  # how it is written
+) -> pa.Table:  # text, as it is written
     "A whole CSV file as text, for a draft; columns without a name are left out."
     try:
-        names = [name for name in read_csv_head(path).names if name]
+        head = read_csv_head(path, file)
+        names = [name for name in head.names if name]
         if twice := [name for i, name in enumerate(names) if name in names[:i]]:
             raise SourceError(
                 f"{path}: two columns have the name {twice[0]!r}", "rename one of them"
@@ -165,11 +224,10 @@ def read_texts(
         convert = pa_csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()),
             include_columns=names,
-            null_values=sorted(MISSING_WORDS),
-            strings_can_be_null=True,
+            null_values=[],
         )
         fields = pa.schema([(name, pa.string()) for name in names])
-        return pa.Table.from_batches(_csv_batches(path, convert), fields)
+        return pa.Table.from_batches(_csv_batches(path, head, convert), fields)
     except Exception as error:
         raise unreadable_file(path, error) from None
 
@@ -192,7 +250,8 @@ def read_csv(
         true_values=["1", "1.0", "True", "TRUE", "true"],
         false_values=["0", "0.0", "False", "FALSE", "false"],
     )
-    pieces = regroup_batches(_csv_batches(path, convert, text), size)
+    head = read_csv_head(path, schema.file)
+    pieces = regroup_batches(_csv_batches(path, head, convert, text), size)
     yield from map(_as_text, pieces) if text else pieces
 
 

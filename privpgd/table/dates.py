@@ -34,6 +34,7 @@ from privpgd.table.columns import (
 
 from ..core.checks import Advice
 from .bins import BinnedColumn, check_bins, place_in_bins, whole_bins
+from .cleaning import TextFormat
 from .grids import Fine, Grid, calendar_grid
 from .numbers import KIND_WORDS
 
@@ -226,6 +227,9 @@ class Datetime(BinnedColumn):
     dtype: str | None = None
     source: str = "declared"  # "declared", "data" or "private"
     fine: Fine | None = None  # learned: the mass of the values, and the bins above it
+    # how its values are written as text; None: plainly
+    format: TextFormat | None = None
+    text_kind = "date"
 
     def __post_init__(self):
         check_common(self)

@@ -4,15 +4,15 @@
 
 # %% auto #0
 __all__ = [
-    "parse_texts",
     "round_outward",
     "widen_bounds",
     "names_key",
     "names_identifier",
     "describe_identifier",
-    "describe_disguise",
     "Guess",
+    "infer_with_format",
     "draft_column",
+    "DraftOptions",
     "draft_schema",
     "declare_columns",
 ]
@@ -23,57 +23,19 @@ import math
 import re
 import shlex
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
+from ..core.checks import InputError
+from .cleaning import TextFormat
 from .columns import SchemaError
 from .dates import Datetime
-from .levels import Categorical
+from .formats import NO_HINTS, Hints, Reading, read_column
+from .levels import Categorical, Ordinal
 from .numbers import Numeric, to_numbers
 from .schema import Schema, decimals_words, infer_column
-
-# %% ../../nbs/table/draft.ipynb #c9d960f
-_TRUTH = {
-    "True": True,
-    "TRUE": True,
-    "true": True,
-    "False": False,
-    "FALSE": False,
-    "false": False,
-}
-
-
-def _parse_texts(
-    values: pd.Series,  # (n,) text or missing
-) -> pd.Series:  # (n,) numbers, booleans, or the same text
-    "The values that the texts of a column write, if all of them agree on a kind."
-    known = values.dropna()
-    if known.empty:
-        return values.astype("float64")
-    if known.isin(list(_TRUTH)).all():
-        truth = values.map(_TRUTH)
-        return truth.astype("bool" if len(known) == len(values) else "object")
-    if known.str.fullmatch(r"0\d+").any():
-        return values
-    try:
-        numbers = pd.to_numeric(known)
-    except (ValueError, TypeError):
-        return values
-    if numbers.dtype.kind not in "iuf":
-        return values  # whole numbers of more than 64 bits
-    if len(known) == len(values):
-        return numbers
-    exact = (numbers % 1 == 0).all() and numbers.abs().max() < 2**53
-    return numbers.astype("Int64" if exact else "float64").reindex(values.index)
-
-
-def parse_texts(
-    frame: pd.DataFrame,  # text and missing values, as a CSV file holds them
-) -> pd.DataFrame:  # numbers, booleans and text
-    "A table of texts as a table of values."
-    return pd.DataFrame({name: _parse_texts(frame[name]) for name in frame})
 
 
 # %% ../../nbs/table/draft.ipynb #c9d32f0
@@ -198,48 +160,6 @@ def describe_identifier(
     )
 
 
-# %% ../../nbs/table/draft.ipynb #c1429d1
-_MONEY = r"(?i)\b(?:chf|eur|usd|gbp|fr\.?|sfr\.?)|[$€£¥%,'’\s]"
-
-
-def _are_dates(texts: pd.Series) -> bool:
-    "Whether most of the texts are dates in some notation."
-    if texts.str.contains(r"\d[./-]\d").mean() <= 0.8:
-        return False
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        dates = pd.to_datetime(texts, errors="coerce", dayfirst=True, format="mixed")
-    return bool(dates.notna().mean() > 0.8)
-
-
-def describe_disguise(
-    known: pd.Series,  # texts
-) -> str | None:
-    "What texts are if they are numbers or dates, and how to write them; else None."
-    texts = known.iloc[:2000].astype(str).str.strip()
-    if texts.str.fullmatch(r"0\d+").any():
-        return None  # codes such as 01
-    plain = texts.str.replace(_MONEY, "", regex=True)
-    numeric = pd.to_numeric(plain, errors="coerce").notna()
-    if numeric.mean() > 0.8:
-        words = texts[~numeric]
-        if len(words):
-            return (
-                f"numbers with words among them, such as {words.iloc[0]!r}: write "
-                "those as empty"
-            )
-        return (
-            f"numbers in disguise, such as {texts.iloc[0]!r}: write plain numbers such "
-            "as 1234.50"
-        )
-    if _are_dates(texts):
-        return (
-            f"dates, such as {texts.iloc[0]!r}, that are not written like 2024-12-31: "
-            "convert them"
-        )
-    return None
-
-
 # %% ../../nbs/table/draft.ipynb #cfe7405
 @dataclasses.dataclass(frozen=True)
 class Guess:
@@ -260,6 +180,11 @@ def _find_alike(
     return next((group for _, group in sorted(groups.items()) if len(group) > 1), [])
 
 
+def _share_words(share: float) -> str:
+    "A share in percent, never as none or all of it."
+    return "less than 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
+
+
 def _draft_levels(
     name: str,
     known: pd.Series,  # texts that are not missing
@@ -268,35 +193,56 @@ def _draft_levels(
 ) -> Guess:
     "A guess for a column of texts."
     counts = known.astype(str).value_counts()
-    disguise = describe_disguise(known)
-    if disguise and len(counts) > 20:
-        return Guess(name, None, f"it seems to hold {disguise}, then draft again")
     levels = sorted(counts.index[:most])
     other = "other" if len(levels) < len(counts) else None
     reasons = [f"{len(counts):,} different texts"]
+    share = 1 - counts.iloc[:most].sum() / counts.sum()
     if other:
         reasons.append(
-            f"the {most} most frequent are levels, the rest is gathered in 'other'"
+            f"the {most} most frequent are levels, and the rest, {_share_words(share)} "
+            "of the rows, is gathered in 'other'"
         )
-    if other is None and counts.min() < 10:
+    if share > 0.5:
         reasons.append(
+            "nearly free text: little of it would be in the copy, so leave it out with "
+            f"--drop {shlex.quote(name)}, or group it first"
+        )
+    reasons += _level_notes(counts, other)
+    column = Categorical(name, levels, missing=missing, other=other, source="data")
+    return Guess(name, column, "; ".join(reasons))
+
+
+def _level_notes(counts: pd.Series, other: str | None) -> list[str]:
+    "What somebody who lists these levels should look at."
+    notes = []
+    if other is None and counts.min() < 10:
+        notes.append(
             f"some are rare, such as {counts.index[-1]!r}: list them only if everybody "
             "may know that they exist"
         )
     if "" in counts:
-        reasons.append(
+        notes.append(
             "some are empty texts, shown as '': store them as missing if they mean "
             "that nothing is known"
         )
     if alike := _find_alike(counts.index):
-        reasons.append(
+        notes.append(
             f"some differ only in case or spaces, such as {alike[0]!r} and "
-            f"{alike[1]!r}: mend them first"
+            f"{alike[1]!r}: they stay two levels"
         )
-    if disguise:
-        reasons.append(f"it seems to hold {disguise}")
-    column = Categorical(name, levels, missing=missing, other=other, source="data")
-    return Guess(name, column, "; ".join(reasons))
+    return notes
+
+
+def _few_levels(known: pd.Series) -> list | None:
+    "The values of numbers that are few and far apart, such as 36 and 60; else None."
+    found = sorted(known.unique().tolist())
+    repeated = known.value_counts().min() >= max(5, 0.01 * len(known))
+    if len(found) < 2 or len(found) > 10 or not repeated:
+        return None
+    whole = all(x == int(x) for x in found)
+    if whole and found[-1] - found[0] < 3 * len(found):
+        return None
+    return [int(x) for x in found] if whole else [float(x) for x in found]
 
 
 def _describe_numbers(
@@ -312,7 +258,7 @@ def _describe_numbers(
         kind += f" with {decimals}" * bool(decimals and not column.integer)
         why = f"{kind}, bounds rounded outward from the smallest and the largest value"
     high = float(known.quantile(0.99))
-    crowded = high - column.low < (column.high - column.low) / 2
+    crowded = column.low < high < (column.high + column.low) / 2
     if crowded and not column.learnable:
         why += (
             f"; 99 of 100 lie below {float(f'{high:.2g}'):,.10g}: a lower public "
@@ -341,16 +287,19 @@ def _describe_constant(
 
 # %% ../../nbs/table/draft.ipynb #c3c063d
 def _guess_column(
-    name: str,
     column: Any,  # as inferred from the data
     known: pd.Series,  # values that are not missing
     kind: str,  # what pandas takes the values for
     most: int,  # levels at most
 ) -> Guess:
     "A guess for a column that is no identifier, from its inferred form."
+    name = column.name
     if column.kind == "categorical" and kind == "string":
         return _draft_levels(name, known, column.missing, most)
     if column.kind == "numeric":
+        if levels := _few_levels(known):
+            few = Ordinal(name, levels, missing=column.missing, source="data")
+            return Guess(name, few, f"{len(levels)} different numbers, a level each")
         rounded = widen_bounds(column)
         return Guess(name, rounded, _describe_numbers(rounded, known))
     if column.kind == "datetime":
@@ -360,33 +309,37 @@ def _guess_column(
     return Guess(name, column, f"{column.size - column.missing} levels")
 
 
-def draft_column(
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
+
+
+def _draft_values(
     values: pd.Series,  # (n,) with the name of the column
-    bins: int | None = None,  # of numbers and dates; None leaves them open
-    most: int = 50,  # levels at most
+    bins: int | None,
+    most: int,  # levels at most
+    hints: Hints,
+    text: bool,  # they were read from text
 ) -> Guess:
-    "Guess the kind and the facts of one column, with the reason."
+    "Guess the kind and the facts of values, with the reason."
     name = str(values.name)
     known = values.dropna()
     if known.empty:
         return Guess(name, None, "it holds only missing values")
     kind = pd.api.types.infer_dtype(known, skipna=True)
     missing = len(known) < len(values)
-    numeric = kind in ("integer", "floating", "mixed-integer-float", "decimal")
     try:
-        column, _ = infer_column(name, values, bins, 10**9)
+        column, _ = infer_column(name, values, bins, 10**9, text)
     except SchemaError as error:
         return Guess(name, None, str(error))
+    numeric = kind in _NUMBERS
     if numeric:
         known = pd.Series(to_numbers(name, known))  # decimals of a database, too
-    plain_text = column.kind == "categorical" and not (
-        kind == "string" and describe_disguise(known)
-    )
-    if numeric or plain_text:
+    if hints.kind in ("categorical", "ordinal"):
+        return _draft_as_levels(name, known, missing, hints.kind)
+    if hints.kind is None and (numeric or column.kind == "categorical"):
         why = describe_identifier(name, known, numeric)
         if why:
             return Guess(name, None, f"it looks like an identifier: {why}")
-    guess = _guess_column(name, column, known, kind, most)
+    guess = _guess_column(column, known, kind, most)
     if known.nunique() == 1:
         why = _describe_constant(guess.column, missing)
         return dataclasses.replace(guess, why=why)
@@ -395,27 +348,126 @@ def draft_column(
     return guess
 
 
+def _draft_as_levels(name: str, known: pd.Series, missing: bool, kind: str) -> Guess:
+    "The values of a column as levels, as somebody asked for."
+    found = sorted(known.unique().tolist())
+    if not isinstance(found[0], str) and all(x == int(x) for x in found):
+        found = [int(x) for x in found]
+    make = Ordinal if kind == "ordinal" else Categorical
+    column = make(name, found, missing=missing, source="data")
+    return Guess(name, column, f"{len(found):,} levels, {kind} as asked")
+
+
+def _check_kind_asked(guess: Guess, hints: Hints) -> None:
+    "Raise if a column cannot be of the kind that somebody asked for."
+    if hints.kind is None or guess.column is None:
+        return
+    if guess.column.kind != hints.kind:
+        raise InputError(
+            f"Column {guess.name!r} cannot be read as {hints.kind}",
+            "look at its values, or give another kind",
+        )
+
+
+def _is_text(values: pd.Series) -> bool:
+    "Whether a column holds texts."
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return False
+    return pd.api.types.infer_dtype(values.dropna(), skipna=True) == "string"
+
+
+def _with_format(column: Any, reading: Reading, in_file: bool) -> Any:
+    "The column with the format in which its texts are written."
+    form = reading.format
+    read = not _is_text(reading.values) and column.kind != "datetime"
+    if form is None and not in_file and (read or reading.na):
+        form = TextFormat(reading.na)  # plain numbers, or gaps, stored as text
+    if form is not None and form.time and column.kind == "numeric":
+        most = 86_399 if "%S" in form.time else 1439  # public: so many in a day
+        column = dataclasses.replace(column, low=0, high=most)
+    return column if form is None else dataclasses.replace(column, format=form)
+
+
+def infer_with_format(
+    values: pd.Series,  # (n,) with the name of the column
+    bins: int | None,  # of numbers and dates; None leaves them open
+    max_levels: int,  # more different texts than this are refused
+) -> tuple[Any, str]:  # the column, and the facts that were read from the data
+    "One column with exact bounds, its texts read as a draft reads them."
+    name = str(values.name)
+    if not _is_text(values):
+        return infer_column(name, values, bins, max_levels)
+    reading = read_column(values)
+    column, read = infer_column(name, reading.values, bins, max_levels, text=True)
+    column = _with_format(column, reading, in_file=False)
+    return column, read + ", text format" * (column.format is not None)
+
+
+def draft_column(
+    values: pd.Series,  # (n,) with the name of the column
+    bins: int | None = None,  # of numbers and dates; None leaves them open
+    most: int = 50,  # levels at most
+    hints: Hints = NO_HINTS,  # what a person says about it
+    in_file: bool = False,  # the texts are fields of a CSV file
+) -> Guess:
+    "Guess the kind and the facts of one column, with the reason."
+    text = _is_text(values)
+    reading = read_column(values, hints) if text else Reading(values)
+    guess = _draft_values(reading.values.rename(values.name), bins, most, hints, text)
+    _check_kind_asked(guess, hints)
+    if guess.column is None:
+        return guess
+    why = "; ".join([*reading.notes, guess.why])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stored = Schema(guess.column).with_dtypes(reading.values.to_frame(guess.name))
+    column = stored[guess.name]
+    if text:
+        column = _with_format(column, reading, in_file)
+    return dataclasses.replace(guess, column=column, why=why)
+
+
 # %% ../../nbs/table/draft.ipynb #c35829f
+@dataclasses.dataclass(frozen=True)
+class DraftOptions:
+    "How a table is drafted."
+
+    bins: int | None = None  # of numbers and dates; None leaves them open
+    most: int = 50  # levels of a column of texts at most
+    dropped: Sequence[str] = ()  # columns to leave out
+    # what a person says: column, or "" for all of them -> fields of Hints
+    said: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    # how the CSV file is written whose fields are drafted; False: not a CSV file
+    file: Any = False
+
+    def hints(self, name: str) -> Hints:
+        "What a person says about one column."
+        both = [dict(self.said.get(key, {})) for key in ("", name)]
+        na = tuple(word for said in both for word in said.pop("na", ()))
+        separator = self.file.separator if self.file else ","
+        return Hints(**{**both[0], **both[1]}, na=na, separator=separator)
+
+
+_USUAL = DraftOptions()
+
+
 def draft_schema(
     frame: pd.DataFrame,
-    bins: int | None = None,  # of numbers and dates; None leaves them open
-    most: int = 50,  # levels of a column of texts at most
-    dropped: Sequence[str] = (),  # columns to leave out
+    options: DraftOptions = _USUAL,
 ) -> tuple[Schema | None, list[Guess]]:  # None: no column can be drafted
     "A schema read from a table without noise, and the guess behind every column."
+    in_file = options.file is not False
+    facts = options.bins, options.most
     guesses = [
         Guess(str(name), None, "dropped as asked")
-        if name in dropped
-        else draft_column(frame[name], bins, most)
+        if name in options.dropped
+        else draft_column(frame[name], *facts, options.hints(name), in_file)
         for name in frame.columns
     ]
     columns = tuple(g.column for g in guesses if g.column is not None)
     if not columns:
         return None, guesses
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        schema = Schema(columns).with_dtypes(frame[[c.name for c in columns]])
-    return schema, guesses
+    return Schema(columns, file=options.file or None), guesses
 
 
 def declare_columns(

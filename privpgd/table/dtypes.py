@@ -14,6 +14,7 @@ __all__ = [
     "value_kind",
     "public_dtype",
     "remember_storage",
+    "needed_format",
 ]
 
 # %% ../../nbs/table/dtypes.ipynb #c002
@@ -250,3 +251,11 @@ def remember_storage(
     outcome = f"it comes back as {output_dtype(chosen)}"
     warnings.warn(StorageWarning(problem, outcome), stacklevel=4)
     return chosen
+
+
+def needed_format(column: Column, values: nw.Series) -> Column:
+    "The column without its text format, where a table stores values and no text."
+    plain = values.dtype.is_numeric() or values.dtype.is_temporal()
+    if column.format is None or not (plain or values.dtype == nw.Boolean):
+        return column
+    return dataclasses.replace(column, format=None)  # type: ignore[type-var]

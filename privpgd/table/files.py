@@ -40,6 +40,7 @@ from privpgd.table.pieces import (
 )
 
 from ..core.checks import InputError
+from .cleaning import FileFormat
 from .columns import Column, SchemaError
 from .csv_files import csv_type, read_csv, read_csv_head
 from .dtypes import open_frame
@@ -47,15 +48,19 @@ from .schema import Schema
 
 
 # %% ../../nbs/table/files.ipynb #c019n
-def _read_head(path: TableFile, folders: FolderValues | None = None) -> pa.Table:
+def _read_head(
+    path: TableFile,
+    folders: FolderValues | None = None,
+    file: FileFormat | None = None,  # how a CSV file is written
+) -> pa.Table:
     "The columns of a file and of its folders as a table without rows."
     text = pa.array([], pa.string())
     try:
         if stored_format(path) == "parquet":
-            with open_parquet(path) as file:
-                head = file.schema_arrow.remove_metadata().empty_table()
+            with open_parquet(path) as parquet:
+                head = parquet.schema_arrow.remove_metadata().empty_table()
         else:
-            names = read_csv_head(path).names
+            names = read_csv_head(path, file).names
             head = pa.Table.from_arrays([text] * len(names), names=names)
     except Exception as error:
         raise unreadable_file(path, error) from None
@@ -113,11 +118,12 @@ def check_heads(
     files: dict[TableFile, FolderValues],
     names: list[str],  # columns of the schema
     only: bool = False,  # leave out columns that the schema does not know
+    file: FileFormat | None = None,  # how CSV files are written
 ) -> pa.Table:  # without rows
     "The head of the first file; raise unless all files fit it and the schema."
     first: Any = None  # path and head of the first file
     for path, folders in files.items():
-        head = _check_head(_read_head(path, folders), names, path, only)
+        head = _check_head(_read_head(path, folders, file), names, path, only)
         first = first or (path, head)
         if stored_format(path) != stored_format(first[0]):
             continue
@@ -137,7 +143,8 @@ def left_out(
     schema: Schema,  # its public facts
 ) -> list[str]:  # names of columns
     "The columns that some of the files have and the schema does not know."
-    heads = (_read_head(path, folders) for path, folders in find_files(files).items())
+    found_files = find_files(files).items()
+    heads = (_read_head(path, folders, schema.file) for path, folders in found_files)
     found = {name for head in heads for name in head.column_names}
     return sorted(found - set(schema.names))
 
@@ -168,7 +175,7 @@ def _explain_file_error(
     found = re.search(conversion, str(error), re.S)
     if not found:
         return unreadable_file(path, error)
-    name = _read_head(path).column_names[int(found[1])]
+    name = _read_head(path, None, schema.file).column_names[int(found[1])]
     return SchemaError(
         f"{path}: Column {name!r} is {schema[name].kind} but holds other text",
         "mend it, or declare another kind",
@@ -199,7 +206,7 @@ class FileSource(TableSource):
 
     def preview(self, schema: Schema) -> pa.Table:
         only = isinstance(self.table, Files)
-        return check_heads(find_files(self.table), schema.names, only)
+        return check_heads(find_files(self.table), schema.names, only, schema.file)
 
     def pieces(self, schema: Schema) -> Iterator[pa.Table]:
         for path, folders in find_files(self.table).items():

@@ -27,6 +27,7 @@ from privpgd.table.columns import (
 )
 
 from ..core.checks import Advice
+from .cleaning import TextFormat
 from .grids import Fine, Grid, level_grid
 
 
@@ -166,6 +167,10 @@ class LevelledColumn(Column):
         return len(self.levels) if self.fine is None else len(self.fine.bins)
 
     @property
+    def text_kind(self) -> str:  # type: ignore[override]
+        return "text" if isinstance(self.levels[0], str) else "number"
+
+    @property
     def grid(self) -> Grid:
         "The cells of the fine histogram: the levels."
         return level_grid(len(self.levels))
@@ -279,6 +284,8 @@ class Ordinal(LevelledColumn):
     other: Any = None  # level that gathers unknown values; without it they are an error
     dtype: str | None = None  # pandas dtype to come back in; None: the natural one
     source: str = "declared"  # "declared", "data" or "private"
+    # how its values are written as text; None: plainly
+    format: TextFormat | None = None
 
     def __post_init__(self):
         check_common(self)
@@ -295,8 +302,11 @@ class Boolean(LevelledColumn):
     missing: bool = False  # allow missing values, as a code of their own
     dtype: str | None = None  # pandas dtype to come back in; None: bool
     source: str = "declared"  # "declared", "data" or "private"
+    # how its values are written as text; None: plainly
+    format: TextFormat | None = None
     levels = (False, True)
     other = None
+    text_kind = "truth"
 
     def __post_init__(self):
         check_common(self)
@@ -319,6 +329,8 @@ class Categorical(LevelledColumn):
     embed: str | Sequence = "line"
     # learned: mass of each level, and which neighbours in the list have a code together
     fine: Fine | None = None
+    # how its values are written as text; None: plainly
+    format: TextFormat | None = None
 
     def __post_init__(self):
         check_common(self)

@@ -40,6 +40,7 @@ from privpgd.table.columns import (
 )
 
 from ..core.checks import Advice
+from .cleaning import TextFormat
 from .grids import Fine, Grid, number_grid
 
 # %% ../../nbs/table/numbers.ipynb #c037
@@ -233,6 +234,9 @@ class Numeric(BinnedColumn):
     # decimals to come back with, such as 2 for money; None: any number of them
     decimals: int | None = None
     fine: Fine | None = None  # learned: the mass of the values, and the bins above it
+    # how its values are written as text; None: plainly
+    format: TextFormat | None = None
+    text_kind = "number"
 
     def __post_init__(self):
         check_common(self)

@@ -13,13 +13,16 @@ __all__ = [
     "find_files",
     "list_files",
     "open_bytes",
+    "text_encoding",
     "open_text",
+    "open_utf8",
     "open_parquet",
     "stored_format",
     "unreadable_file",
 ]
 
 # %% ../../nbs/table/paths.ipynb #c0be81e
+import codecs
 import contextlib
 import glob
 import io
@@ -34,6 +37,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..core.checks import Advice
 from .pieces import SourceError, explain_failure
 
 # %% ../../nbs/table/paths.ipynb #c014
@@ -197,10 +201,56 @@ def open_bytes(file: TableFile) -> pa.NativeFile:
     return pa.input_stream(content, compression="gzip" if packed else None)
 
 
-def open_text(file: TableFile, errors: str = "strict") -> io.TextIOWrapper:
+def text_encoding(
+    file: TableFile,
+    declared: str | None = None,  # in the schema
+) -> str:  # by Python's names
+    "The encoding of a CSV file: by its first bytes, else as declared, else UTF-8."
+    start = b""
+    with contextlib.suppress(OSError, pa.ArrowException), open_bytes(file) as stream:
+        start = stream.read(4)
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    name = codecs.lookup(declared or "utf-8").name
+    if start[:3] == b"\xef\xbb\xbf" or name in ("utf-8", "utf-16"):
+        return "utf-8-sig"
+    return name
+
+
+def open_text(
+    file: TableFile,
+    errors: str = "strict",  # or "replace"
+    encoding: str = "utf-8-sig",
+) -> io.TextIOWrapper:
     "The lines of a CSV file."
     stream: Any = open_bytes(file)
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
+    return io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="")
+
+
+class _Recoded(io.RawIOBase):
+    "The bytes of a text in another encoding, as UTF-8; strange ones are marked."
+
+    def __init__(self, lines: io.TextIOWrapper):
+        self.lines = lines
+        self.rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self.rest = self.rest or self.lines.read(2**16).encode()
+        size = min(len(buffer), len(self.rest))
+        buffer[:size] = self.rest[:size]
+        self.rest = self.rest[size:]
+        return size
+
+
+def open_utf8(file: TableFile, encoding: str) -> pa.NativeFile:
+    "The content of a CSV file in UTF-8, whatever it is written in."
+    if encoding == "utf-8-sig":
+        return open_bytes(file)
+    recoded: Any = _Recoded(open_text(file, "replace", encoding))
+    return pa.PythonFile(io.BufferedReader(recoded, 2**20), mode="r")
 
 
 def open_parquet(file: TableFile, **options: Any) -> pq.ParquetFile:
@@ -234,7 +284,10 @@ def unreadable_file(path: TableFile, error: BaseException) -> SourceError:
     if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
         return SourceError(
             f"{path} is not written in UTF-8",
-            "convert it first, for example with iconv -f latin1 -t utf-8",
+            Advice(
+                'say how, as in Schema(columns, file=dict(encoding="latin-1"))',
+                "say how with --encoding, as in --encoding latin-1",
+            ),
         )
     return SourceError(
         f"{path} cannot be read ({explain_failure(error)})",

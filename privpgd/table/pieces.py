@@ -191,7 +191,7 @@ class UnsortedError(Exception):
 
 def with_person(schema: Schema, person: str) -> Schema:
     "What is read: the columns of a schema, and the one that names a person."
-    return Schema([*schema.columns, Identifier(person)])
+    return schema.with_columns([*schema.columns, Identifier(person)])
 
 
 class TableSource:

@@ -44,21 +44,28 @@ from privpgd.table.dates import (
 )
 from privpgd.table.dtypes import (
     StorageWarning,
+    needed_format,
     open_frame,
     public_dtype,
     remember_storage,
     stored_dtype,
     to_pandas_series,
 )
+from privpgd.table.schema_text import (
+    check_file_format,
+    check_spent,
+    json_lines,
+    unique_keys,
+)
 
 from ..core.checks import check_codes
 from ..core.expressions import text_rules
 from ..core.files import write_text
 from ..core.records import Axis
+from .cleaning import FileFormat, TextFormat
 from .grids import Fine
 from .levels import Boolean, Categorical, Ordinal
 from .numbers import Numeric, to_numbers
-from .schema_text import check_spent, json_lines, unique_keys
 from .values import binned_values, plain_values, public_series
 
 # %% ../../nbs/table/schema.ipynb #c055
@@ -74,6 +81,8 @@ KINDS: dict[str, type] = {
 def column_to_dict(column: Column) -> dict:
     "A column as plain values for JSON; fields that are None are left out."
     fields = {f.name: getattr(column, f.name) for f in dataclasses.fields(column)}
+    if isinstance(fields.get("format"), TextFormat):
+        fields["format"] = fields["format"].to_dict()
     if isinstance(fields.get("fine"), Fine):
         fields["fine"] = dataclasses.asdict(fields["fine"])
     if isinstance(fields.get("column"), Column):
@@ -133,6 +142,9 @@ class CellColumn(Column):
     def kind(self) -> str:
         return "cells"
 
+    def clean(self, values: pd.Series) -> pd.Series:
+        return self.column.clean(values)
+
     @property
     def low(self) -> Any:  # for the warning of clipped values
         return self.column.low
@@ -178,7 +190,11 @@ def _check_kind(column: Column) -> None:
 
 def _schema_to_json(schema: "ColumnList", spent: Any = None) -> str:
     "The text of a schema file, with what learning the columns has cost."
-    parts = [f'"version": 1, "columns": {json_lines(map(column_to_dict, schema))}']
+    file = ""
+    if schema.file is not None:
+        file = f' "file": {json.dumps(schema.file.to_dict(), ensure_ascii=False)},'
+    columns = json_lines(map(column_to_dict, schema))
+    parts = [f'"version": 1,{file} "columns": {columns}']
     for key in RULE_KEYS:
         if rules := getattr(schema, key):
             parts.append(f'"{key}": {json_lines(rule.to_json() for rule in rules)}')
@@ -196,11 +212,12 @@ def _schema_from_json(text: str) -> tuple[dict, dict | None]:
         raise SchemaError(f"This is not a schema file in JSON ({error})") from None
     keys = set(data) if isinstance(data, dict) else set()
     needed = {"version", "columns"}
-    lists = all(isinstance(data[key], list) for key in keys - {"version", "spent"})
-    if not needed <= keys <= {*needed, *RULE_KEYS, "spent"} or not lists:
+    single = {"version", "spent", "file"}
+    lists = all(isinstance(data[key], list) for key in keys - single)
+    if not needed <= keys <= {*needed, *RULE_KEYS, "spent", "file"} or not lists:
         raise SchemaError(
             'A schema file is an object with the keys "version" and "columns", the '
-            'latter a list (and "rules" and "suggested_rules", lists, too, and '
+            'latter a list (and "rules" and "suggested_rules", lists, too, "file", and '
             '"spent", if it was learned)'
         )
     if data["version"] != 1:
@@ -209,8 +226,9 @@ def _schema_from_json(text: str) -> tuple[dict, dict | None]:
             "version 1"
         )
     columns = [column_from_dict(item) for item in data["columns"]]
-    rules = {key: data.get(key, ()) for key in RULE_KEYS}
-    return {"columns": columns} | rules, check_spent(data.get("spent"))
+    facts = {key: data.get(key, ()) for key in RULE_KEYS}
+    facts |= {"columns": columns, "file": data.get("file")}
+    return facts, check_spent(data.get("spent"))
 
 
 # %% ../../nbs/table/schema.ipynb #c075
@@ -255,6 +273,7 @@ class ColumnList:
     # texts such as "discharge >= admission" that every row fulfils; a fit keeps them
     rules: Sequence = ()
     suggested_rules: Sequence = ()  # drafted ones, which nobody has confirmed
+    file: FileFormat | None = None  # how the CSV file is written; None: plainly
     spent: ClassVar[Any] = None  # what learning them has cost, if they were learned
 
     def __post_init__(self):
@@ -275,6 +294,7 @@ class ColumnList:
                 f"Two columns have the name {twice[0]!r}", "rename one of them"
             )
         object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "file", check_file_format(self.file))
         for key in RULE_KEYS:
             if given := getattr(self, key):
                 object.__setattr__(self, key, text_rules(given, self.axes))
@@ -360,7 +380,7 @@ class Coder(ColumnList):
         columns: Sequence[Column],
     ) -> "Schema":  # it knows what learning this one has cost
         "A schema with other columns for the same table."
-        schema = cast("Schema", type(self)(columns))
+        schema = cast("Schema", type(self)(columns, file=self.file))
         object.__setattr__(schema, "spent", self.spent)
         names = set(schema.names)
         for key in RULE_KEYS:  # they were checked with the columns of this schema
@@ -396,7 +416,8 @@ class Coder(ColumnList):
         with warnings.catch_warnings():
             if public:  # the advice depends on what the rows hold
                 warnings.simplefilter("ignore", StorageWarning)
-            stored = [remember_storage(c, dtypes[c.name]) for c in self.columns]
+            columns = [needed_format(c, table[c.name]) for c in self.columns]
+            stored = [remember_storage(c, dtypes[c.name]) for c in columns]
         if public:  # what comes back anyway is not remembered, however it was stored
             pairs = zip(self.columns, stored)
             stored = [c if output_dtype(c) == output_dtype(s) else s for c, s in pairs]
@@ -479,6 +500,7 @@ def infer_column(
     values: pd.Series,  # (n,) its values
     bins: int | None,  # number of bins for numbers and dates; None leaves them open
     max_levels: int,  # more distinct texts than this are refused
+    text: bool = False,  # the values were read from text
 ) -> tuple[Column, str]:  # the column, and the facts that were read from the data
     "One column read from its data without noise, and a list of the facts read."
     known = values[~is_missing(values)]
@@ -491,7 +513,7 @@ def infer_column(
     if kind == "boolean":
         return Boolean(name, **common), ""
     if kind in ("datetime64", "datetime"):
-        return _infer_date(name, known, bins, common, text=False)
+        return _infer_date(name, known, bins, common, text)
     if kind == "date" or (kind == "string" and _all_dates(known)):
         return _infer_date(name, known, bins, common, text=True)
     if kind not in ("string", "categorical"):
@@ -572,11 +594,13 @@ class Schema(Coder):
         max_levels: int = 1000,  # text with more distinct values is refused
     ) -> "Schema":  # a draft, with source="data" in every column
         "Draft a schema from the data without noise; a PrivacyWarning lists the facts."
+        from privpgd.table.draft import infer_with_format
+
         table = open_frame(frame)
         columns, facts = [], []
         for name in table.columns:
-            series = to_pandas_series(table[name])
-            column, read = infer_column(name, series, bins, max_levels)
+            series = to_pandas_series(table[name]).rename(name)
+            column, read = infer_with_format(series, bins, max_levels)
             columns.append(column)
             facts.append(f"{name} ({read}{', ' if read else ''}missing or not)")
         warnings.warn(

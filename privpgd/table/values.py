@@ -52,6 +52,7 @@ def binned_values(
     column: Any,  # a numeric or date column of the schema
 ) -> np.ndarray:  # (n,) numbers or dates
     "Numbers or dates as an array; text and Python objects are read as the schema does."
+    series = column.clean(series)
     values = plain_values(series)
     if values.dtype != object:
         return values
