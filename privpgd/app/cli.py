@@ -208,6 +208,7 @@ def _add_schema(commands: Any) -> None:
         "privpgd schema data.csv -o schema.json",
         "privpgd schema data.parquet --drop id,name --declare sex",
         "privpgd schema schema.json --declare age,sex -o schema.json",
+        "privpgd schema schema.json --rule 'discharge >= admission' -o schema.json",
         "zcat data.csv.gz | privpgd schema - -o schema.json",
     )
     draft.add_argument(
@@ -254,6 +255,7 @@ def _add_schema(commands: Any) -> None:
         action="store_true",
         help="overwrite a schema that holds declared facts",
     )
+    _add_shared(draft, "--rule")
 
 
 def _add_plan(commands: Any) -> None:

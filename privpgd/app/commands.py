@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from privpgd.app.tables import (
+    add_rules,
     check_apart,
     check_output,
     count_table,
@@ -46,7 +47,6 @@ from privpgd.app.tables import (
 )
 
 from ..core.checks import InputError, whole_number
-from ..core.grammar import ExpressionError
 from ..private.fine import FINE
 from ..private.receipt import entry_notes
 from ..table.draft import names_identifier
@@ -131,11 +131,7 @@ def make_plan(
 
 def schema_of_command(args: argparse.Namespace) -> Schema:
     "The schema of a command, with the rules of its options."
-    schema = read_schema(args.schema)
-    try:
-        return schema.with_rules(*schema.rules, *args.rule)
-    except ExpressionError as error:
-        raise error.at("--rule: ") from None
+    return add_rules(read_schema(args.schema), args.rule)
 
 
 def _tell_rules(schema: Schema, console: Console) -> None:

@@ -40,6 +40,7 @@ from ..private.select import check_selector, is_adaptive, is_selector
 from ..private.spending import open_ledger
 from ..table.schema import Schema
 from ..table.sources import count_rows, kind_of, preview, rows_known
+from ..table.suggestions import without_suggestions
 from ..table.writing import to_kind, write_rows
 from ..transport.embedding import Embedding
 from .forecast import crowded_bins
@@ -498,6 +499,7 @@ def fit_model(
     if schema is None:
         schema, ledger = _learn_open_schema(model, frame, cast(Budget, budget), ledger)
         budget = None  # all that is left
+    schema = without_suggestions(schema)  # they are not noisy: no file may hold them
     _warn_lost_requirements(model)
     head = preview(frame, schema, model.person)
     stored = schema.with_dtypes(head, public=True)

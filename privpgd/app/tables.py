@@ -10,6 +10,7 @@ __all__ = [
     "count_table",
     "read_schema",
     "fix_dtypes",
+    "add_rules",
     "write_table",
     "write_sample",
     "write_page",
@@ -25,7 +26,7 @@ import dataclasses
 import glob
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ from privpgd.table.paths import (
 
 from ..core.checks import InputError
 from ..core.files import is_pipe, rehearse
+from ..core.grammar import ExpressionError
 from ..table.cleaning import FileFormat
 from ..table.csv_files import read_texts
 from ..table.files import left_out
@@ -148,6 +150,17 @@ def fix_dtypes(
         return dataclasses.replace(column, dtype=dtype)
 
     return schema.with_columns([fixed(column) for column in schema.columns])
+
+
+def add_rules(
+    schema: Schema,
+    texts: Sequence[str],  # of --rule
+) -> Schema:
+    "The schema with further rules, which somebody declares."
+    try:
+        return schema.with_rules(*schema.rules, *texts)
+    except ExpressionError as error:
+        raise error.at("--rule: ") from None
 
 
 # %% ../../nbs/app/tables.ipynb #c642718
