@@ -7,7 +7,9 @@ is refused.
 # %% auto #0
 __all__ = [
     "ONEWAY_SHARE",
+    "BYTES",
     "RATES",
+    "k_way_cells",
     "planned_marginals",
     "median_pair",
     "as_selector",
@@ -22,13 +24,22 @@ __all__ = [
 # %% ../../nbs/app/resources.ipynb #c7a87c2
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from privpgd.private.counting import (
+    CELL_LIMIT,
+    CLIQUE_LIMIT,
+    all_kway,
+    memory_problem,
+    normalize_workload,
+)
+
 from ..core.checks import Advice, InputError, one_of
 from ..core.memory import memory_limit, size_words
-from ..private.counting import CELL_LIMIT, memory_problem, normalize_workload
+from ..joint.logits import DENSE_LEVELS
 from ..private.select import SELECTORS, check_selector, is_selector
 from ..table.pieces import piece_rows
 
@@ -43,6 +54,18 @@ def _k_way(names: list, sizes: list, k: int, share: float) -> list[tuple]:
     shapes = itertools.combinations(sizes, k)
     each = share / math.comb(len(names), k)
     return [(c, math.prod(s), each) for c, s in zip(cliques, shapes)]
+
+
+def k_way_cells(
+    sizes: list,  # number of levels of each column
+    k: int,  # columns in each marginal
+) -> int:
+    "Cells of all k-way marginals together, without a list of them."
+    sums = [1] + [0] * k  # elementary symmetric polynomials
+    for size in sizes:
+        for i in range(k, 0, -1):
+            sums[i] += size * sums[i - 1]
+    return sums[k]
 
 
 def planned_marginals(
@@ -118,6 +141,40 @@ def _all_cells(sizes: list) -> int:
     return sum(sizes) + (sum(sizes) ** 2 - squares) // 2
 
 
+# bytes beyond the exact counts
+BYTES = dict(
+    cell=64,  # of a marginal that is measured
+    marginal=4_000,
+    entry=40,  # of a particle
+    level=3_200,  # of a column, in the mixture
+    thin_level=45_000,  # of a column with a thin basis
+    fit=2_000_000,  # of any fit
+)
+
+
+def _thin_levels(sizes: list) -> int:
+    "Levels of the columns that have a thin basis."
+    return sum(k for k in sizes if k > DENSE_LEVELS)
+
+
+def _counted_cells(
+    schema: Any, preset: str, select: Any
+) -> tuple[int, int, int]:  # cells counted, cells measured, marginals measured
+    "How much is counted and measured; a number k is not turned into a list."
+    sizes = [int(k) for k in schema.shape]
+    d = len(sizes)
+    if selector := as_selector(select):
+        pairs = most_pairs(selector, d)
+        measured = sum(sizes) + pairs * median_pair(sizes)
+        return _all_cells(sizes), measured, d + pairs
+    if isinstance(select, int) and 1 <= select <= d:
+        cells = k_way_cells(sizes, select)
+        return cells, cells, math.comb(d, select)
+    marginals = planned_marginals(schema, preset, select)
+    cells = sum(cells for _, cells, _ in marginals)
+    return cells, cells, len(marginals)
+
+
 def memory_needed(
     schema: Any,  # the public facts
     *,
@@ -134,28 +191,85 @@ def memory_needed(
     d = len(sizes)
     # codes, and a few numbers of eight bytes for one column
     piece = min(piece_rows(d), n or math.inf) * (4 * d + 64)
-    if selector := as_selector(select):
-        counted = _all_cells(sizes)
-        measured = sum(sizes) + most_pairs(selector, d) * median_pair(sizes)
-    else:
-        marginals = planned_marginals(schema, preset, select)
-        counted = measured = sum(cells for _, cells, _ in marginals)
-    return int(8 * counted + 64 * measured + piece + 16 * d * n_particles)
+    counted, measured, marginals = _counted_cells(schema, preset, select)
+    tables = 8 * counted + BYTES["cell"] * measured + BYTES["marginal"] * marginals
+    rows = BYTES["entry"] * d * n_particles
+    fit = BYTES["fit"] + BYTES["level"] * sum(sizes)
+    fit += BYTES["thin_level"] * _thin_levels(sizes)
+    return int(tables + rows + piece + fit)
 
 
 # %% ../../nbs/app/resources.ipynb #c031
 RATES = dict(
     encode=50e-9,  # seconds for a value
     count=5e-9,  # row and marginal
-    noise=18e-6,  # cell
-    fit=28e-6,  # cell
-    table=8e-3,  # marginal
+    noise=9.5e-6,  # cell
+    start=0.05,  # fit
+    mixture=3.7e-6,  # pair of levels
+    level=3.6e-4,  # level of a column
+    thin_level=2.2e-3,  # level of a column with a thin basis
+    column=0.011,  # of the mixture
+    stripe=0.028,  # column, where few pairs are measured
+    table=1.5e-3,  # marginal of two or more columns
+    shrink=3.4e-6,  # cell
     draw=150e-9,  # entry
-    visit=1.2e-9,  # move that is looked at
+    visit=0.05e-9,  # level, table that holds the column, row and sweep
+    line=7e-9,  # table that holds the column, row and sweep
+    gain=2.2e-9,  # level of a column, row and sweep
+    entry=60e-9,  # entry and sweep
+    choice=60e-6,  # pair that a selector scores
+    round=0.6e-3,  # pair that may be chosen, and round of a selector that fits a copy
     epoch=40e-9,  # marginal, particle and epoch
     project=4e-3,  # cell, preset "paper"
     descend=120e-9,  # marginal, particle and epoch, preset "paper"
 )
+_SWEEPS = 6  # of the refinement
+
+
+def _tables_of(lines: tuple) -> list:
+    "The lines of marginals with two or more columns."
+    return [x for x in lines if len(x.columns) > 1 or "pairs" in x.columns[0]]
+
+
+def _fit_seconds(sizes: list, lines: tuple) -> float:
+    "Predicted seconds of the mixture and of the shrinkage."
+    r, levels = RATES, sum(sizes)
+    tables = _tables_of(lines)
+    number = sum(line.times for line in tables)
+    cells = sum(line.cells * line.times for line in tables)
+    fit = r["start"] + r["level"] * levels + r["column"] * len(sizes)
+    fit += r["thin_level"] * _thin_levels(sizes)
+    if 2 * cells > 0.3 * levels**2:
+        fit += r["mixture"] * levels**2
+    elif tables:
+        fit += r["mixture"] * 2 * cells + r["stripe"] * len(sizes)
+    return fit + r["table"] * number + r["shrink"] * cells
+
+
+def _row_seconds(sizes: list, lines: tuple, m: int) -> float:
+    "Predicted seconds of the start and of the refinement."
+    r, d = RATES, len(sizes)
+    held = 2 * sum(line.times for line in _tables_of(lines))  # pairs hold two columns
+    mean = float(np.mean(sizes))
+    sweep = held * (mean * r["visit"] + r["line"]) + sum(sizes) * r["gain"]
+    sweep += d * r["entry"]
+    return m * (d * r["draw"] + _SWEEPS * sweep)
+
+
+def _choice_seconds(select: Any, d: int) -> float:
+    "Predicted seconds of a selector's choices."
+    if (selector := as_selector(select)) is None:
+        return 0.0
+    pairs = math.comb(d, 2)
+    if selector_name(selector) == "mst":
+        return pairs * RATES["choice"]
+    return pairs * (RATES["choice"] + _likely_pairs(selector, d) * RATES["round"])
+
+
+def _likely_pairs(selector: Any, d: int) -> int:
+    "Pairs that a selector is likely to measure: AIM's noise falls, so it ends early."
+    usual = selector_name(selector) == "aim" and selector.rounds is None
+    return 2 * d if usual else most_pairs(selector, d)
 
 
 def predict_seconds(
@@ -167,31 +281,31 @@ def predict_seconds(
     select: Any = None,  # a selector counts all pairs
     epochs: int | None = None,  # of descent; None for the preset's
 ) -> dict[str, float]:
-    "Predicted seconds of each part on one core."
-    d = len(sizes)
-    r = RATES
+    "Predicted processor seconds of each part."
+    r, d = RATES, len(sizes)
+    if selector := as_selector(select):
+        likely = _likely_pairs(selector, d)
+        lines = tuple(replace(x, times=min(x.times, likely)) for x in lines)
     total = sum(line.times for line in lines)
     cells = sum(line.cells * line.times for line in lines)
     counted = d + math.comb(d, 2) if is_selector(select) else total
-    count = n * (d * r["encode"] + counted * r["count"])
+    count = n * (d * r["encode"] + counted * r["count"]) + _choice_seconds(select, d)
     noise = cells * r["noise"]
     if preset == "paper":
         fit = cells * r["project"] + 0.5 * total
         rows = total * m * (1000 if epochs is None else epochs) * r["descend"]
         return dict(count=count, noise=noise, fit=fit, rows=rows)
-    pairs = sum(line.times for line in lines if line.cells > max(sizes))
-    fit = 0.5 + cells * r["fit"] + pairs * r["table"]
-    sweeps = 3 * pairs * 2 * float(np.mean(sizes)) * r["visit"]
-    rows = m * (d * r["draw"] + sweeps + total * (epochs or 0) * r["epoch"])
-    return dict(count=count, noise=noise, fit=fit, rows=rows)
+    rows = _row_seconds(sizes, lines, m) + m * total * (epochs or 0) * r["epoch"]
+    return dict(count=count, noise=noise, fit=_fit_seconds(sizes, lines), rows=rows)
 
 
 # %% ../../nbs/app/resources.ipynb #c044
 def _largest_marginal(schema: Any, preset: str, select: Any) -> tuple[int, tuple]:
     "Cells and columns of the largest marginal that is counted."
     size = dict(zip(schema.names, map(int, schema.shape)))
-    cliques = [tuple(sorted(size, key=lambda name: -size[name])[:2])]
-    if not is_selector(select):
+    most = select if isinstance(select, int) else 2
+    cliques = [tuple(sorted(size, key=lambda name: -size[name])[:most])]
+    if not (is_selector(select) or isinstance(select, int)):
         cliques = [
             columns for columns, _, _ in planned_marginals(schema, preset, select)
         ]
@@ -218,6 +332,11 @@ def memory_refusal(
     **sizes: Any,  # n_particles and n, as in `memory_needed`
 ) -> InputError | None:
     "Why a release cannot be carried out, or None."
+    if isinstance(select, int) and math.comb(len(schema.names), select) > CLIQUE_LIMIT:
+        try:
+            all_kway(schema, select)
+        except InputError as refusal:
+            return refusal
     needed = memory_needed(schema, preset=preset, select=select, **sizes)
     cells, columns = _largest_marginal(schema, preset, select)
     if cells > CELL_LIMIT:

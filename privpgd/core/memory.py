@@ -12,14 +12,51 @@ from pathlib import Path
 
 
 # %% ../../nbs/core/memory.ipynb #cbe182d
-def memory_limit() -> int | None:  # bytes; None if it is not known
-    "Memory of this machine, or of the container of this process."
+def _group_limits(
+    groups: str,  # what /proc/self/cgroup says
+    root: Path,  # where the control groups are mounted
+) -> list[int]:  # bytes
+    "Limits of the control groups of a process, and of those above them."
+    found = []
+    for line in groups.splitlines():
+        _, controllers, path = line.split(":", 2)
+        name, folder = "memory.max", root
+        if controllers:
+            if "memory" not in controllers.split(","):
+                continue
+            name, folder = "memory.limit_in_bytes", root / "memory"
+        place = Path(path.lstrip("/"))
+        for above in (place, *place.parents):
+            with contextlib.suppress(OSError, ValueError):  # "max", or not there
+                found.append(int((folder / above / name).read_text()))
+    return found
+
+
+def _address_space() -> list[int]:  # bytes
+    "What ulimit leaves of the address space, if it says anything."
     try:
-        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    except (AttributeError, ValueError, OSError):
-        limits = []
+        import resource
+    except ImportError:  # not on this system
+        return []
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY:
+        return []
+    taken = 0
     with contextlib.suppress(OSError, ValueError):
-        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        taken = pages * os.sysconf("SC_PAGE_SIZE")
+    return [max(soft - taken, 0)]
+
+
+def memory_limit() -> int | None:  # bytes; None if it is not known
+    "Memory of this machine, of its control groups, or what ulimit leaves of it."
+    limits = _address_space()
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    root = Path("/sys/fs/cgroup")
+    with contextlib.suppress(OSError):
+        groups = Path("/proc/self/cgroup").read_text()
+        limits += _group_limits(groups + "0::/\n", root)
     return min(limits, default=None)
 
 

@@ -6,6 +6,7 @@ pass.
 
 # %% auto #0
 __all__ = [
+    "CLIQUE_LIMIT",
     "CELL_LIMIT",
     "all_kway",
     "clique_shape",
@@ -42,8 +43,10 @@ from ..table.pieces import piece_rows
 from ..table.schema import Schema
 from .persons import ROW, Unit, fold_units
 
-
 # %% ../../nbs/private/counting.ipynb #c008
+CLIQUE_LIMIT = 1_000_000  # marginals of a workload; they are counted before listing
+
+
 def all_kway(
     schema: Schema,  # the public facts
     k: int = 2,  # columns in each clique
@@ -53,6 +56,12 @@ def all_kway(
     remedy = f"give a whole number between 1 and {d}, the number of columns"
     if whole_number("k", k, 1, remedy) > d:
         raise InputError("is not a number of columns", remedy, argument="k", value=k)
+    if (number := math.comb(d, int(k))) > CLIQUE_LIMIT:
+        raise InputError(
+            f"{k} of {d} columns can be chosen in {number:,} ways, more than "
+            f"{CLIQUE_LIMIT:,}",
+            "use a smaller number, or name the marginals",
+        )
     return list(itertools.combinations(schema.names, int(k)))
 
 

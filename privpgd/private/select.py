@@ -153,9 +153,12 @@ class MST:
             fitted = fitted_tables(self.generator, measured, schema, ones)
             margins |= {clique[0]: table for clique, table in fitted.items()}
         model, total = product_tables(margins, pairs), oracle.estimate_total(measured)
+        scores: dict = {}  # they do not change from choice to choice
 
         def score(clique, counts):
-            return l1_error(counts, model[clique], total)
+            if clique not in scores:
+                scores[clique] = l1_error(counts, model[clique], total)
+            return scores[clique]
 
         tree, step = [], oracle.unit.l1
         for _ in tqdm(range(edges), desc="mst", disable=not oracle.verbose):
