@@ -6,7 +6,7 @@ SETUP  := settings.ini setup.py constraints.txt .ci/export.py
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= agg
 
-.PHONY: demo test test-slow export docs readme clean help
+.PHONY: demo test test-slow test-floor reliability export docs readme clean help
 
 help:           ## what can be made
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ —/'
@@ -20,6 +20,13 @@ test: .venv/dev     ## format, lint, types, drift, seeded runs, then every noteb
 test-slow: .venv/dev  ## the same, with the cells marked slow (and Spark, where Java is installed)
 	@if command -v java >/dev/null; then $(PIP) -e '.[spark]'; else echo "Spark is skipped: there is no Java"; fi
 	$(BIN)/python .ci/check.py --slow
+
+FLOOR ?= core/checks core/files table/files table/sources table/queries app/storage app/commands evaluation/datasets
+test-floor: .venv-floor/ready  ## the rooms that touch other libraries, with the lowest versions that settings.ini promises
+	@for room in $(FLOOR); do .venv-floor/bin/nbdev_test --path nbs/$$room.ipynb --do_print || exit 1; done
+
+reliability: .venv/dev  ## bad inputs, kills at random moments and runs side by side (half an hour)
+	$(BIN)/python benchmarks/reliability.py --out nbs/audits/reliability.jsonl
 
 export: .venv/dev   ## the modules from the notebooks, formatted; notebooks cleaned
 	$(BIN)/python .ci/export.py --clean
@@ -35,7 +42,7 @@ docs: .venv/dev     ## the site, in _docs/ (needs Quarto)
 	rm -rf _docs && mv _proc/_docs _docs
 
 clean:          ## remove the environment and everything made
-	rm -rf .venv _docs _proc demo build .mypy_cache .ruff_cache *.egg-info .hypothesis
+	rm -rf .venv .venv-floor _docs _proc demo build .mypy_cache .ruff_cache *.egg-info .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/python: $(SETUP)
@@ -52,3 +59,10 @@ clean:          ## remove the environment and everything made
 	$(PIP) -e '.[dev]'
 	@{ echo '#!$(abspath $(BIN))/python'; cat .ci/export.py; } > $(BIN)/nbdev_export
 	@touch $@ .venv/demo
+
+.venv-floor/ready: settings.ini setup.py .ci/floor.py
+	$(PYTHON) -m venv .venv-floor
+	$(PYTHON) .ci/floor.py > .venv-floor/lowest.txt
+	.venv-floor/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-floor/lowest.txt -e '.[engines]'
+	.venv-floor/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-floor/lowest.txt nbdev==2.4.14 'execnb>=0.1.18,<0.2' 'fastcore>=1.14,<2' 'ghapi<2' jupyter
+	@touch $@

@@ -35,13 +35,26 @@ def counts(node: ast.AST) -> bool:
     return False
 
 
+def code_lines(text: str) -> set[int]:
+    "Numbers of the lines of a module that are neither blank, comment nor docstring."
+    lines = {
+        i
+        for i, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.strip().startswith("#")
+    }
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            lines -= set(range(node.lineno, node.end_lineno + 1))
+    return lines
+
+
 def error_lines(text: str) -> set[int]:
-    "Numbers of the lines of a module that are about errors."
+    "Numbers of the lines of code of a module that are about errors."
     lines: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         if counts(node):
             lines |= set(range(node.lineno, node.end_lineno + 1))
-    return lines
+    return lines & code_lines(text)
 
 
 def main() -> None:
@@ -53,7 +66,7 @@ def main() -> None:
         text = path.read_text(encoding="utf-8")
         found = len(error_lines(text))
         total += found
-        code += sum(bool(line.strip()) for line in text.splitlines())
+        code += len(code_lines(text))
         if rooms and found:
             print(f"{found:5d}  {path.relative_to(root).with_suffix('')}")
     print(f"{total} of {code} lines of code check inputs or report errors")

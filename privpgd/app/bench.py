@@ -110,7 +110,9 @@ def _check_options(options: GridOptions) -> None:
         )
 
 
-def _check_grid(datasets: list, epsilons: list, seeds: list, delta: float) -> None:
+def _check_grid(
+    datasets: list, methods: dict, epsilons: list, seeds: list, delta: float
+) -> None:
     "Raise for the first wrong argument of a grid."
     known = set(list_datasets()["name"])
     for name in (d for d in datasets if not isinstance(d, Data)):
@@ -123,10 +125,8 @@ def _check_grid(datasets: list, epsilons: list, seeds: list, delta: float) -> No
         Budget(epsilon=epsilon, delta=delta)
     for seed in seeds:
         whole_number("seed", seed, remedy="give a number of seeds or a list")
-    if not all((datasets, epsilons, seeds)):
-        raise InputError(
-            "The grid is empty", "give at least one dataset, one epsilon and one seed"
-        )
+    if not all((datasets, methods, epsilons, seeds)):
+        raise InputError("The grid is empty", "give at least one value of each list")
 
 
 # %% ../../nbs/app/bench.ipynb #c053
@@ -235,7 +235,7 @@ def run_grid(
     datasets, epsilons = _as_list(datasets), _as_list(epsilons)
     functions = find_methods(methods)
     seeds = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
-    _check_grid(datasets, epsilons, seeds, chosen.delta)
+    _check_grid(datasets, functions, epsilons, seeds, chosen.delta)
     _check_options(chosen)
     own = {d.name: d for d in datasets if isinstance(d, Data)}
     names = [d.name if isinstance(d, Data) else d for d in datasets]

@@ -574,6 +574,8 @@ def _run_command(words: list[str], console: Console) -> int:  # exit code
     "Parse the words and run the command that they name."
     console.json = "--json" in words
     args = make_parser().parse_args(words)
+    if empty := [name for name, value in vars(args).items() if value == ""]:
+        raise UsageError(f"the text given for {empty[0]} is empty")
     output = getattr(args, "output", None)
     if output == "/dev/stdout":
         output = args.output = "-"

@@ -31,7 +31,6 @@ import json
 import math
 import re
 import textwrap
-from pathlib import Path
 from typing import Any
 
 from privpgd.app.tables import (
@@ -152,14 +151,10 @@ def plan_command(args: argparse.Namespace, console: Console) -> None:
         raise InputError(
             "A plan needs a number of rows", "give either a table or --rows"
         )
-    if args.table is not None and args.neighbors == "add-remove":
+    secret = "--person" if args.person is not None else "--neighbors add-remove"
+    if args.table is not None and (args.person or args.neighbors == "add-remove"):
         raise InputError(
-            "--neighbors add-remove keeps the number of rows private",
-            "give a public guess of it with --rows instead of the table",
-        )
-    if args.table is not None and args.person is not None:
-        raise InputError(
-            "--person keeps the number of rows private",
+            f"{secret} keeps the number of rows private",
             "give a public guess of it with --rows instead of the table",
         )
     n = args.rows
@@ -235,7 +230,7 @@ def command_ledger(
     from privpgd.private.account import Budget
     from privpgd.private.ledger import Ledger
 
-    if path := getattr(args, "ledger", None):
+    if (path := getattr(args, "ledger", None)) is not None:
         return Ledger.open(path, neighbors=neighbors, person=person, schema=schema)
     return Ledger(
         Budget(epsilon=args.epsilon, delta=args.delta),
@@ -403,10 +398,6 @@ def open_model(
     "A saved model."
     from privpgd.app.synthesizer import PrivPGD
 
-    if not Path(path).is_file():
-        raise InputError(
-            f"{path} is not a file", "save a model with privpgd synth --save"
-        )
     return PrivPGD.load(path)
 
 

@@ -571,13 +571,13 @@ def method(
     name: str,  # a generator, or a generator and a selector: "mop", "pgm+aim"
 ) -> Callable:  # f(frame, schema, epsilon, delta, seed) -> (table, ledger)
     "A method of a benchmark by its name."
-    generator, _, select = name.partition("+")
+    generator, plus, select = name.partition("+")
     if generator not in GENERATORS:
         raise InputError(
             f"There is no generator named {generator!r} in {name!r}",
             f"choose from {', '.join(GENERATORS)}",
         )
-    if select and select not in ("all", *SELECTORS):
+    if plus and select not in ("all", *SELECTORS):
         raise InputError(
             f"There is no selector named {select!r} in {name!r}",
             f"choose from all, {', '.join(SELECTORS)}",

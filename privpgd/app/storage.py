@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,8 +18,10 @@ from typing import Any, cast
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ..core.checks import InputError, check_codes
+from ..core.checks import InputError, check_codes, check_finite, check_shape
+from ..core.documents import check_form, read_json
 from ..core.files import is_pipe, write_atomically, write_text
+from ..core.memory import memory_limit, size_words
 from ..core.records import Measurement
 from ..private.fine import NoisyCells
 from ..private.ledger import Ledger
@@ -128,67 +129,73 @@ def save_model(
 
 
 # %% ../../nbs/app/storage.ipynb #c081
-def _read_arrays(path, packed: bytes) -> dict:
-    "The arrays of a saved model; raise a sentence if they are not plain arrays."
-    try:
-        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
-            return dict(arrays)
-    except (
-        ValueError,
-        TypeError,
-        OSError,
-        EOFError,
-        KeyError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ):
-        raise InputError(
-            f"{path} is not a privpgd model (its arrays.npz does not hold plain "
-            "arrays)",
-            "do not trust it, and ask for another copy",
-        ) from None
+_FORM = {
+    "format": int,
+    "settings": dict,
+    "schema": dict,
+    "privacy": dict,
+    "history": [dict],
+    "kind?": str,
+    "requirements?": [str],
+    "wishes?": [str],  # so called by earlier versions
+    "rounds?": [dict],
+    "cliques": [[str]],
+    "placed?": [str],
+    "measurements": [{"clique": [str], "sigma": float, "total": (float, None)}],
+}  # of model.json
 
 
-def _read_members(path) -> tuple[dict, dict]:
-    "The two members of a saved model, checked."
-    if not Path(path).is_file():
-        raise InputError(f"{path} is not a file", "check the name and the folder")
-    facts: Any = {}
-    problem = ""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            text, packed, digest = (
-                archive.read(name) for name in ("model.json", "arrays.npz", "digest")
-            )
-        facts = json.loads(text)
-        if _digest(text, packed).encode() != digest:
-            problem = "its digest does not match: damaged, or changed after saving"
-        elif not isinstance(facts, dict) or type(facts.get("format")) is not int:
-            problem = "no format"
-    except (zipfile.BadZipFile, KeyError, EOFError, zlib.error, ValueError) as error:
-        problem = str(error)
-    if problem or facts["format"] < 1:
+def _read_members(path: Any) -> tuple[dict, dict]:
+    "The facts and the arrays of a saved model; no more is unpacked than fits."
+    with zipfile.ZipFile(path) as archive:
+        sizes = [archive.getinfo(name).file_size for name in _MEMBERS]
+        _check_size(sum(sizes))
+        text, packed, digest = map(archive.read, _MEMBERS)
+    if _digest(text, packed).encode() != digest:
+        raise InputError("its digest does not match: damaged, or changed after saving")
+    facts = read_json(text)
+    check_form(facts, dict, "model.json")
+    if type(facts.get("format")) is not int or facts["format"] < 1:
+        raise InputError("no format")
+    if facts["format"] <= FORMAT:
+        known = {key.rstrip("?") for key in _FORM}
+        check_form({k: v for k, v in facts.items() if k in known}, _FORM, "model.json")
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        _check_size(sum(info.file_size for info in archive.infolist()))
+    with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
+        return facts, dict(arrays)
+
+
+_MEMBERS = ("model.json", "arrays.npz", "digest")
+
+
+def _check_size(size: int) -> None:
+    "Refuse what would not fit into memory, such as a bomb."
+    most = (memory_limit() or 2**33) // 2
+    if size > most:
         raise InputError(
-            f"{path} is not a whole privpgd model ({problem or 'no format'})",
-            "save it again, or ask for another copy",
+            f"it unpacks to {size_words(size)}, and {size_words(most)} fit here"
         )
-    if facts["format"] > FORMAT:
-        raise InputError(
-            f"{path} has format {facts['format']}, this version reads up to {FORMAT}",
-            "update privpgd",
-        )
-    return facts, _read_arrays(path, packed)
 
 
 def _rebuild_model(facts: dict, arrays: dict, cls: type) -> Any:
-    "A fitted model from the members of its file."
+    "A fitted model from the members of its file, with arrays that fit its schema."
     model = cls(**facts["settings"])
     model.schema_ = Schema.from_json(json.dumps(facts["schema"]))
     model.privacy_ = Ledger.from_json(json.dumps(facts["privacy"]))
+
+    def check(name: str, clique: list[str], merged: bool = False) -> np.ndarray:
+        array = arrays[name]
+        if not merged:
+            sizes = (model.schema_[column].size for column in clique)
+            check_shape(name, array, *sizes)
+        check_finite(name, array)
+        return array
+
     model.measurements_ = [
         Measurement(
             tuple(m["clique"]),
-            arrays[f"counts{i}"],
+            check(f"counts{i}", m["clique"], f"cells{i}" in arrays),
             m["sigma"],
             m["total"],
             _unpack_cells(arrays.get(f"cells{i}"), model.schema_, m["clique"]),
@@ -196,7 +203,8 @@ def _rebuild_model(facts: dict, arrays: dict, cls: type) -> Any:
         for i, m in enumerate(facts["measurements"])
     ]
     model.tables_ = {
-        tuple(clique): arrays[f"table{i}"] for i, clique in enumerate(facts["cliques"])
+        tuple(clique): check(f"table{i}", clique)
+        for i, clique in enumerate(facts["cliques"])
     }
     model.settings_ = facts["settings"]
     model.placed_ = {
@@ -221,12 +229,19 @@ def load_model(
     cls: type,  # PrivPGD, or a class that extends it
 ) -> Any:
     "A fitted model from the file that `save_model` wrote."
-    facts, arrays = _read_members(path)
+    if not Path(path).is_file():
+        raise InputError(f"{path} is not a file", "check the name and the folder")
+    format = 0
     try:
+        facts, arrays = _read_members(path)
+        format = facts["format"]
+        if format > FORMAT:
+            raise InputError(f"it has format {format}, this version reads {FORMAT}")
         return _rebuild_model(facts, arrays, cls)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{path} is not a model that this version knows ({type(error).__name__}: "
-            f"{error})",
-            "save it again, ask for another copy, or update privpgd",
-        ) from None
+    except Exception as error:  # whatever a foreign file makes of these readers
+        words = str(error).rstrip(".") or "it is cut short"
+        if not isinstance(error, InputError):
+            words = f"{type(error).__name__}: {words}"
+        what = "a whole privpgd model" if not format else "a model of this version"
+        remedy = "save it again, ask for another copy, or update privpgd"
+        raise InputError(f"{path} is not {what} ({words})", remedy) from None

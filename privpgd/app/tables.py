@@ -31,8 +31,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from privpgd.table.paths import (
     Files,
@@ -40,7 +38,9 @@ from privpgd.table.paths import (
     TableFile,
     file_format,
     list_files,
+    open_parquet,
     stored_format,
+    unreadable_file,
 )
 
 from ..core.checks import InputError
@@ -55,9 +55,11 @@ from ..table.writing import write_chunks, write_csv
 
 
 # %% ../../nbs/app/tables.ipynb #c0b6f07
-def _no_rows(name: str) -> InputError:
-    "One sentence about a table without rows."
-    return InputError(f"{name} holds no rows", "give a table with at least two")
+def _check_length(name: str, rows: int) -> None:
+    "Refuse a table with fewer than two rows."
+    if rows < 2:
+        few = "only one row" if rows else "no rows"
+        raise InputError(f"{name} holds {few}", "give a table with at least two")
 
 
 def open_files(
@@ -68,8 +70,6 @@ def open_files(
         return Files(Piped("the standard input", sys.stdin.buffer.read()))
     if is_pipe(path):
         return Files(Piped(str(path), Path(path).read_bytes()))
-    if not Path(path).exists() and not glob.has_magic(str(path)):
-        raise InputError(f"{path} is not a file", "check the name and the folder")
     return Files(str(path))
 
 
@@ -81,12 +81,13 @@ def read_table(
     "A whole table in memory."
     file: TableFile = list_files(open_files(path))[0]
     if stored_format(file) == "parquet":
-        content = file.content if isinstance(file, Piped) else file.read_bytes()
-        frame = pq.read_table(pa.BufferReader(content)).to_pandas()
+        try:
+            frame = open_parquet(file).read().to_pandas()
+        except Exception as error:
+            raise unreadable_file(file, error) from None
     else:
         frame = read_texts(file, how).to_pandas()
-    if not len(frame):
-        raise _no_rows(str(file))
+    _check_length(str(file), len(frame))
     return frame
 
 
@@ -107,8 +108,7 @@ def count_table(
 ) -> int:
     "The number of rows of a table; raise if it has none."
     rows = count_rows(table, schema)
-    if not rows:
-        raise _no_rows("the standard input" if str(path) == "-" else str(path))
+    _check_length("the standard input" if str(path) == "-" else str(path), rows)
     return rows
 
 

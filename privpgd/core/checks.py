@@ -6,6 +6,7 @@
 __all__ = [
     "NOTHING",
     "Advice",
+    "shorten",
     "InputError",
     "whole_number",
     "as_number",
@@ -66,6 +67,16 @@ class Advice(str):
         return type(self), (self.python, self.shell)
 
 
+def shorten(
+    words: str,
+    most: int = 80,  # characters
+) -> str:
+    "A text that is cut in its middle if it is too long to be read."
+    if len(words) <= most:
+        return words
+    return f"{words[: most * 2 // 3]} … {words[-(most // 4) :]}"
+
+
 _Error = TypeVar("_Error", bound="InputError")
 
 
@@ -117,13 +128,15 @@ class InputError(ValueError):
             flag = flags.get(self.argument) if shell else None
             name = flag or self.argument
             gap = " " if flag else "="
-            quoted = self.value if flag else repr(self.value)
+            quoted = shorten(str(self.value) if flag else repr(self.value))
             subject = name if self.value is NOTHING else f"{name}{gap}{quoted}"
         remedy = self.remedy
         if isinstance(remedy, Advice):
             remedy = remedy.shell if shell else remedy.python
-        sentence = " ".join(part for part in (subject, self.problem) if part)
-        ending = f": {remedy}." if remedy else "." * (not sentence.endswith("."))
+        problem = shorten(self.problem, 300)
+        sentence = " ".join(part for part in (subject, problem) if part)
+        rest = f": {shorten(remedy, 400)}."
+        ending = rest if remedy else "." * (not sentence.endswith("."))
         return f"{self.place}{sentence}{ending}"
 
 

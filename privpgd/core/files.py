@@ -161,6 +161,8 @@ def rehearse(
     if is_pipe(path):
         return
     target = Path(os.path.realpath(path))
+    if os.fspath(path).endswith(os.sep):
+        target /= "file"  # the place is a folder
     old = _status(target)
     if old is not None:
         open(target, "rb+").close()  # changes nothing

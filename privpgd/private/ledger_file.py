@@ -62,7 +62,7 @@ def _read_lines(text: bytes, path: Path) -> tuple[list[dict], str, int]:
             line = json.loads(raw)
             claimed = line.pop("seal")
             seal = _chain(seal, line)
-        except (ValueError, KeyError, AttributeError, TypeError):
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
             claimed, seal = "", "damaged"
         if claimed != seal:
             raise InputError(

@@ -4,6 +4,7 @@
 
 # %% auto #0
 __all__ = [
+    "MOST_NAMES",
     "MISSING_WORDS",
     "find_delimiter",
     "CsvHead",
@@ -93,6 +94,9 @@ def _first_rows(
         return next(rows, []), next(rows, [])
 
 
+MOST_NAMES = 500_000  # letters of the first line of a CSV file
+
+
 def read_csv_head(
     path: TableFile,
     file: FileFormat | None = None,  # how it should be written
@@ -100,9 +104,14 @@ def read_csv_head(
     "The names of the columns of a CSV file, and how it is written."
     encoding = text_encoding(path, file.encoding if file else None)
     with open_text(path, "replace", encoding) as lines:
-        first, second = lines.readline(100_000), lines.readline(100_000)
-    if "\ufffd" in first:  # the names must be right, whatever the rows hold
+        first, second = lines.readline(MOST_NAMES), lines.readline(MOST_NAMES)
+    if {"\ufffd", "\0"} & set(first):  # the names must be right, whatever the rows hold
         raise unreadable_file(path, UnicodeDecodeError("utf-8", b"", 0, 1, "names"))
+    if len(first) == MOST_NAMES:
+        raise SourceError(
+            f"The first line of {path} has more than {MOST_NAMES:,} letters",
+            "it should hold the names of the columns",
+        )
     wrapped = _is_wrapped(first, second)
     delimiter = wrapped or find_delimiter(first)
     if file is not None and file.separator in first:

@@ -39,7 +39,7 @@ from privpgd.table.pieces import (
     regroup_batches,
 )
 
-from ..core.checks import InputError
+from ..core.checks import InputError, shorten
 from .cleaning import FileFormat
 from .columns import Column, SchemaError
 from .csv_files import csv_type, read_csv, read_csv_head
@@ -157,9 +157,13 @@ def read_parquet(
     names: list[str],  # columns to read
 ) -> Iterator[pa.Table]:
     "Pieces of a Parquet file."
+    with open_parquet(path) as file:
+        kinds = {field.name: arrow_kind(field.type) for field in file.schema_arrow}
     levels = {name: schema[name].axis.levels for name in names}
     text = [
-        name for name, known in levels.items() if known and isinstance(known[0], str)
+        name
+        for name, known in levels.items()
+        if known and isinstance(known[0], str) and kinds[name] == "text"
     ]
     with open_parquet(path, read_dictionary=text, pre_buffer=False) as file:
         batches = file.iter_batches(batch_size=min(size, 2**18), columns=names)
@@ -171,14 +175,16 @@ def _explain_file_error(
     path: TableFile, error: Exception, schema: Schema
 ) -> InputError:
     "One sentence on a file that failed while it was read."
-    conversion = r"column #(\d+).*?conversion error to \w+: invalid value"
+    conversion = r"column #(\d+).*?conversion error to \w+: invalid value '(.*)'"
     found = re.search(conversion, str(error), re.S)
     if not found:
         return unreadable_file(path, error)
     name = _read_head(path, None, schema.file).column_names[int(found[1])]
+    problem = f"{path}: Column {name!r} is {schema[name].kind} but holds"
     return SchemaError(
-        f"{path}: Column {name!r} is {schema[name].kind} but holds other text",
+        f"{problem} {shorten(repr(found[2]))}",
         "mend it, or declare another kind",
+        redacted=f"{problem} other text",
     )
 
 

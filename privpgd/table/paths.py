@@ -119,12 +119,11 @@ def _no_file(path: str) -> SourceError:
     if re.match(r"\w+://", path):
         return SourceError(
             f"{path} is an address and not a path",
-            "let an engine read it, as in polars.scan_parquet(address) or "
-            "(duckdb.connect(), \"FROM 'address'\")",
-        )
-    if re.match(r"\s*(select|from|with)\s", path, re.IGNORECASE):
-        return SourceError(
-            "A query needs its database", "give the pair (connection, query)"
+            Advice(
+                "let an engine read it, as in polars.scan_parquet(address) or "
+                "(duckdb.connect(), \"FROM 'address'\")",
+                "download it first, or let an engine read it in Python",
+            ),
         )
     what = "the path or the glob" if glob.has_magic(path) else "the path"
     return SourceError(f"There is no file {path}", f"check {what}")
@@ -269,9 +268,6 @@ def stored_format(
             f"{file} is a spreadsheet or a zip file", "save the table as CSV or Parquet"
         )
     if start.startswith(_PACKED):
-        with contextlib.suppress(OSError), open_bytes(file) as content:
-            if content.read(4) == _PARQUET:
-                raise SourceError(f"{file} is a packed Parquet file", "unpack it first")
         return "csv"
     named = isinstance(file, Path) and file_format(file) == "parquet"
     return "parquet" if named or start == _PARQUET else "csv"
@@ -288,6 +284,11 @@ def unreadable_file(path: TableFile, error: BaseException) -> SourceError:
                 'say how, as in Schema(columns, file=dict(encoding="latin-1"))',
                 "say how with --encoding, as in --encoding latin-1",
             ),
+        )
+    if "field limit" in str(error) or "straddling" in str(error):
+        return SourceError(
+            f"{path} holds a field of more than 131,072 letters or a row of 8 MB",
+            "look for a quote that is not closed",
         )
     return SourceError(
         f"{path} cannot be read ({explain_failure(error)})",

@@ -55,10 +55,10 @@ from privpgd.table.schema_text import (
     check_file_format,
     check_spent,
     json_lines,
-    unique_keys,
 )
 
-from ..core.checks import check_codes
+from ..core.checks import InputError, check_codes
+from ..core.documents import check_form, read_json
 from ..core.expressions import text_rules
 from ..core.files import write_text
 from ..core.records import Axis
@@ -93,11 +93,7 @@ def column_to_dict(column: Column) -> dict:
 
 def column_from_dict(item: Any) -> Column:
     "A column from plain values; raise if a key is wrong."
-    if not isinstance(item, dict):
-        raise SchemaError(
-            'Every column of a schema file is an object such as {"kind": "boolean", '
-            f'"name": "x"}}, not {item!r}'
-        )
+    check_form(item, dict, "A column of a schema file")
     values = dict(item)
     name = values.get("name")
     kind = values.pop("kind", None)
@@ -105,20 +101,11 @@ def column_from_dict(item: Any) -> Column:
         raise SchemaError(
             f"Column {name!r} has the kind {kind!r}", f"use one of {', '.join(KINDS)}"
         )
-    fields = dataclasses.fields(KINDS[kind])
-    known = [f.name for f in fields]
-    unknown = [key for key in values if key not in known]
-    if unknown:
-        raise SchemaError(
-            f"Column {name!r} has the unknown key {unknown[0]!r}",
-            f"a {kind} column knows {', '.join(known)}",
-        )
-    required = [f.name for f in fields if f.default is dataclasses.MISSING]
-    lacking = [key for key in required if key not in values]
-    if lacking:
-        raise SchemaError(
-            f"Column {name!r} lacks the key {lacking[0]!r}, which a {kind} column needs"
-        )
+    form = {
+        f.name if f.default is dataclasses.MISSING else f"{f.name}?": object
+        for f in dataclasses.fields(KINDS[kind])
+    }
+    check_form(values, form, f"Column {name!r}")
     return KINDS[kind](**values)
 
 
@@ -207,19 +194,12 @@ def _schema_to_json(schema: "ColumnList", spent: Any = None) -> str:
 def _schema_from_json(text: str) -> tuple[dict, dict | None]:
     "Arguments of Schema from the text of a file, and what learning has cost."
     try:
-        data = json.loads(text, object_pairs_hook=unique_keys)
-    except (json.JSONDecodeError, TypeError) as error:
-        raise SchemaError(f"This is not a schema file in JSON ({error})") from None
-    keys = set(data) if isinstance(data, dict) else set()
-    needed = {"version", "columns"}
-    single = {"version", "spent", "file"}
-    lists = all(isinstance(data[key], list) for key in keys - single)
-    if not needed <= keys <= {*needed, *RULE_KEYS, "spent", "file"} or not lists:
-        raise SchemaError(
-            'A schema file is an object with the keys "version" and "columns", the '
-            'latter a list (and "rules" and "suggested_rules", lists, too, "file", and '
-            '"spent", if it was learned)'
-        )
+        data = read_json(text)
+        form = {"version": object, "columns": [dict], "spent?": object, "file?": object}
+        form |= {f"{key}?": list for key in RULE_KEYS}
+        check_form(data, form, "The schema file")
+    except InputError as error:
+        raise SchemaError(error.problem, error.remedy) from None
     if data["version"] != 1:
         raise SchemaError(
             f"The schema file has version {data['version']!r}, but this program reads "

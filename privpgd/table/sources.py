@@ -185,12 +185,15 @@ def fold(
     "Encode a table piece by piece, where it is stored, and add the pieces up."
     preview(source, schema, person)
     reader = open_source(source)
-    part = reader.fold(schema, make, verbose, person, total)
+    try:
+        part = reader.fold(schema, make, verbose, person, total)
+    except SchemaError as error:
+        raise error if public_n else error.redact() from None
     if total:
         return part
     if part.error:
-        error = part.error.at(reader.where)
-        raise error if public_n else error.redact()
+        found = part.error.at(reader.where)
+        raise found if public_n else found.redact()
     if not part.rows:
         raise empty_table()
     for name, (clipped, values) in part.clipped.items():

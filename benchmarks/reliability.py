@@ -1,0 +1,207 @@
+"""Bad inputs, kills at random moments, and runs side by side; one JSON line for each.
+
+python benchmarks/reliability.py --out nbs/audits/reliability.jsonl
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from reliability_inputs import Kind, all_kinds, prepare
+
+from privpgd.app.cli import main as privpgd
+
+COMMAND = [sys.executable, "-m", "privpgd"]
+
+
+class Slow(BaseException):
+    "A command took longer than its limit."
+
+
+def call(words: list[str], limit: int = 60) -> tuple[int, str]:
+    "Run a command in this process: its exit code (-1: too slow) and its error stream."
+    errors = io.StringIO()
+
+    def too_slow(*_: Any) -> None:
+        raise Slow
+
+    signal.signal(signal.SIGALRM, too_slow)
+    signal.alarm(limit)
+    try:
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(errors),
+        ):
+            return privpgd(words), errors.getvalue()
+    except SystemExit as end:
+        return int(end.code or 0), errors.getvalue()
+    except Slow:
+        return -1, errors.getvalue()
+    except Exception as error:
+        return -2, f"Traceback {type(error).__name__}: {error}"
+    finally:
+        signal.alarm(0)
+
+
+def judge(kind: Kind, code: int, errors: str) -> str:
+    "Whether a bad input was refused in one clear sentence before anything was spent."
+    lines = errors.strip().splitlines()
+    said = [line for line in lines if line.startswith("privpgd: ")]
+    if code == 0:
+        return "accepted" if kind.fine else "accepted, but wrong"
+    if code != 2:
+        return {-1: "too slow", -2: "traceback"}.get(code, f"exit {code}")
+    one = len(said) == 1 and lines[-1] == said[0] and len(said[0]) <= 900
+    return "refused" if one and "Traceback" not in errors else "not one sentence"
+
+
+def clear(folder: Path, keep: set[str]) -> None:
+    "Remove what a command has left."
+    for name in set(os.listdir(folder)) - keep:
+        place = folder / name
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+        else:
+            place.unlink()
+
+
+def try_inputs(folder: Path) -> list[dict]:
+    "A line for each group of inputs, with the names of those that went wrong."
+    keep = set(os.listdir(folder))
+    verdicts: dict[str, Counter] = {}
+    wrong: dict[str, list[str]] = {}
+    began = time.perf_counter()
+    for kind in all_kinds(folder):
+        for name, content in kind.files.items():
+            (folder / name).write_bytes(content)
+        quiet = [] if kind.words[0].startswith("-") else ["--quiet"]
+        verdict = judge(kind, *call([*kind.words, *quiet]))
+        verdicts.setdefault(kind.group, Counter())[verdict] += 1
+        if verdict not in ("refused", "accepted"):
+            wrong.setdefault(kind.group, []).append(f"{kind.name}: {verdict}")
+            print(verdict, "|", kind.group, kind.name, flush=True)
+        clear(folder, keep)
+    seconds = round(time.perf_counter() - began)
+    return [
+        dict(what="inputs", group=group, **counts, wrong=wrong.get(group, []))
+        for group, counts in verdicts.items()
+    ] + [dict(what="inputs", group="all", seconds=seconds)]
+
+
+def leftovers(folder: Path) -> list[str]:
+    "Temporary files in a folder."
+    return [name for name in os.listdir(folder) if name.startswith(".privpgd-")]
+
+
+def kill_runs(folder: Path, times: int, seed: int = 0) -> list[dict]:
+    "Kill a release at random moments; what is left, before and after the next run."
+    place = folder / "kills"
+    place.mkdir()
+    outputs = "-o kills/x.csv --save kills/m.privpgd --report kills/r.html"
+    words = f"synth good.csv --schema good.json {outputs} --particles 20000".split()
+    began = time.perf_counter()
+    assert subprocess.run([*COMMAND, *words], capture_output=True).returncode == 0
+    whole = time.perf_counter() - began
+    rng = random.Random(seed)
+    half = left = 0
+    for _ in range(times):
+        shutil.rmtree(place)
+        place.mkdir()
+        child = subprocess.Popen(
+            [*COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        # two of three while files are written, in the last part of a run
+        time.sleep(
+            whole * rng.choice((rng.uniform(0, 1.1), *[rng.uniform(0.8, 1.1)] * 2))
+        )
+        child.kill()
+        child.wait()
+        left += bool(leftovers(place))
+        half += sum(not is_whole(path) for path in place.iterdir())
+    after = subprocess.run([*COMMAND, *words], capture_output=True).returncode
+    facts = dict(kills=times, half_files=half, runs_with_leftovers=left)
+    return [
+        dict(what="kills", **facts, after_next_run=len(leftovers(place)), exit=after)
+    ]
+
+
+def is_whole(path: Path) -> bool:
+    "Whether an output is complete; temporary files do not count."
+    from privpgd import PrivPGD
+
+    if path.name.startswith(".privpgd-"):
+        return True
+    if path.suffix == ".csv":
+        return path.read_text().endswith("\n") and path.read_text().count("\n") == 201
+    if path.suffix == ".html":
+        return path.read_text().rstrip().endswith("</html>")
+    return len(PrivPGD.load(path).codes_) > 0
+
+
+def run_together(folder: Path, n: int) -> list[dict]:
+    "Start releases at the same time in one folder, with a cold cache of compiled code."
+    with tempfile.TemporaryDirectory() as cache:
+        env = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        children = [
+            subprocess.Popen(
+                [
+                    *COMMAND,
+                    *["synth", "good.csv", "--schema", "good.json", "--seed", "1"],
+                ]
+                + ["--particles", "500", "-o", f"t{i}.csv"],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=env,
+            )
+            for i in range(n)
+        ]
+        codes = [child.communicate() and child.returncode for child in children]
+    tables = {(folder / f"t{i}.csv").read_bytes() for i in range(n)}
+    facts = dict(runs=n, finished=codes.count(0), different_tables=len(tables))
+    return [dict(what="together", **facts, leftovers=len(leftovers(folder)))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", required=True, help="file for the lines")
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--together", type=int, default=10)
+    args = parser.parse_args()
+    out = Path(args.out).resolve()
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as name:
+        os.chdir(name)
+        with contextlib.redirect_stdout(io.StringIO()):
+            prepare(Path(name))
+        lines = run_together(Path(name), args.together)
+        lines += kill_runs(Path(name), args.kills)
+        clear(
+            Path(name),
+            {"good.csv", "good.parquet", "good.json", "good.privpgd"}
+            | {"good.ledger", "copy.csv", "file", "folder", "loopx", "loopy"},
+        )
+        lines += try_inputs(Path(name))
+        os.chdir("/")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    lines.append(dict(what="memory", peak_mb=memory))
+    out.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+if __name__ == "__main__":
+    main()
