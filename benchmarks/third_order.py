@@ -2,7 +2,8 @@
 two and of three columns among ten.
 
     python -m benchmarks.third_order --seeds 5
-    python -m benchmarks.third_order --ablation --seeds 2
+    python -m benchmarks.third_order --ablation --seeds 1 --epsilons 2.5
+    python -m benchmarks.third_order --misfit --seeds 1 --epsilons 2.5
 
 The folder of the environment variable PRIVPGD_DATA must hold the tables. Lines that are
 in the file already are not run again.
@@ -11,6 +12,7 @@ in the file already are not run again.
 import argparse
 import contextlib
 import functools
+import itertools
 import json
 import pathlib
 import time
@@ -23,8 +25,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier as Classifier
 from sklearn.ensemble import HistGradientBoostingRegressor as Regressor
 from sklearn.metrics import roc_auc_score
 
+import privpgd.joint.merged as merged
 import privpgd.private.higher_order as higher_order
 from privpgd import Categorical, PrivPGD, Schema, evaluate, load_dataset
+from privpgd.core.merging import merge_columns
 
 RESULTS = pathlib.Path("nbs/experiments/results")
 TABLES = ("diabetes130us", "adult", "acs_income_ca", "green_taxi", "acs_income_us")
@@ -93,6 +97,25 @@ def run_method(table, method, epsilon, seed):
     return table.run(method, epsilon, seed, **METHODS[method])
 
 
+def run_misfit(table, method, epsilon, seed):
+    "How far a copy of the pairs is from merged triples, in parts of the rows."
+    model = PrivPGD(epsilon, 1e-5, seed=seed, verbose=False, order=2)
+    codes = model.fit(table.data.train, table.schema).codes_
+    names, shape = table.schema.names, table.schema.shape
+    margins = [np.bincount(codes[:, j], minlength=k) for j, k in enumerate(shape)]
+    merging = merge_columns(table.schema, margins, higher_order.LEAST_BLOCKS)
+    cliques = list(itertools.combinations(names, 3))
+    shares = []
+    for rows in (table.train, codes):
+        tally = higher_order.MergedTally(merging, cliques)
+        tally.add(rows)
+        shares.append([tally[c] / len(rows) for c in cliques])
+    gaps = [float(np.abs(a - b).sum()) for a, b in zip(*shares)]
+    line = dict(table=table.name, method=method, epsilon=epsilon, seed=seed)
+    ranks = {f"top {k}": round(sorted(gaps)[-k], 4) for k in (1, 10, 30)}
+    return line | ranks
+
+
 def facts_of(model):
     "What a model has measured of three and four columns."
     found = model.higher_
@@ -136,16 +159,21 @@ def _random_choice(scores, k, *_):
     return np.random.default_rng(0).permutation(real)[:k].tolist()
 
 
-ABLATIONS = {  # names of the chapter that are replaced
+def _triples_alone(merged, fine=()):
+    return _targets(merged)
+
+
+_targets = merged.MergedTables.targets
+ABLATIONS = {  # names of the chapters that are replaced, and options of the model
     "default": {},
     "choice without noise": dict(noisy_top=_oracle_choice),
     "random choice": dict(noisy_top=_random_choice),
     "share 0.05": dict(MOST_SHARE=0.05),
     "share 0.2": dict(MOST_SHARE=0.2),
-    "noise 0.0125": dict(MISFIT=0.0125),
-    "noise 0.05": dict(MISFIT=0.05),
-    "3 columns only": dict(order=3),
     "target": dict(target=True),
+    "weight 1": dict(MERGED_WEIGHT=1.0),
+    "without merged pairs": dict(targets=_triples_alone),
+    "weight 1, without merged pairs": dict(MERGED_WEIGHT=1.0, targets=_triples_alone),
 }
 
 
@@ -153,13 +181,13 @@ def run_ablation(table, name, epsilon, seed):
     "One line with a choice changed."
     options = dict(ABLATIONS[name])
     model = {}
-    if "order" in options:
-        model["order"] = options.pop("order")
     if options.pop("target", False):
         model["target"] = table.data.target
     with contextlib.ExitStack() as stack:
         for key, value in options.items():
-            stack.enter_context(mock.patch.object(higher_order, key, value))
+            homes = (higher_order, merged, merged.MergedTables)
+            home = next(h for h in homes if hasattr(h, key))
+            stack.enter_context(mock.patch.object(home, key, value))
         return table.run(name, epsilon, seed, **model)
 
 
@@ -172,8 +200,10 @@ def main():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--ablation", action="store_true")
+    parser.add_argument("--misfit", action="store_true")
     args = parser.parse_args()
-    name = "third_order_ablation.jsonl" if args.ablation else "third_order.jsonl"
+    other = args.ablation or args.misfit
+    name = "third_order_ablation.jsonl" if other else "third_order.jsonl"
     out = args.out or RESULTS / name
     lines = out.read_text().splitlines() if out.exists() else []
     keys = ("table", "method", "epsilon", "seed")
@@ -200,9 +230,13 @@ def main():
 
     loaded = {}
     epsilons = list(map(float, args.epsilons.split(",")))
-    methods = ABLATIONS if args.ablation else METHODS
+    methods, run = METHODS, run_method
+    if args.misfit:
+        methods, run = ("misfit",), run_misfit
+    elif args.ablation:
+        methods, run = ABLATIONS, run_ablation
     for seed in range(args.first, args.seeds):
-        if not args.ablation:
+        if not other:
             for k in (2, 3):
                 for m, o in METHODS.items():
                     for e in epsilons:
@@ -215,7 +249,6 @@ def main():
             once((t, "real", None, None), table.reference)
             for e in epsilons:
                 for m in methods:
-                    run = run_ablation if args.ablation else run_method
                     work = functools.partial(run, table, m, e, seed)
                     once((t, m, e, seed), work)
 
