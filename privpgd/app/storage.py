@@ -184,18 +184,16 @@ def _rebuild_model(facts: dict, arrays: dict, cls: type) -> Any:
     model.schema_ = Schema.from_json(json.dumps(facts["schema"]))
     model.privacy_ = Ledger.from_json(json.dumps(facts["privacy"]))
 
-    def check(name: str, clique: list[str], merged: bool = False) -> np.ndarray:
+    def check(name: str, clique: list[str]) -> np.ndarray:
         array = arrays[name]
-        if not merged:
-            sizes = (model.schema_[column].size for column in clique)
-            check_shape(name, array, *sizes)
+        check_shape(name, array, *(model.schema_[column].size for column in clique))
         check_finite(name, array)
         return array
 
     model.measurements_ = [
         Measurement(
             tuple(m["clique"]),
-            check(f"counts{i}", m["clique"], f"cells{i}" in arrays),
+            check(f"counts{i}", m["clique"]),
             m["sigma"],
             m["total"],
             _unpack_cells(arrays.get(f"cells{i}"), model.schema_, m["clique"]),
