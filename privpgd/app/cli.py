@@ -331,6 +331,9 @@ def _add_synth(commands: Any) -> None:
         help="rows to write (default: as many as the table has, if that is public, and "
         "at most one for each particle)",
     )
+    replicates = "also write K replicates beside the output, for intervals"
+    counted: dict = dict(type=_parse_count, metavar="K", help=replicates)
+    synth.add_argument("--replicates", **counted)
     _add_shared(synth, *_BUDGET, "--seed", *_METHOD, "--rule", "--unit", "--ledger")
     synth.add_argument(
         "--diagnostics",

@@ -41,7 +41,9 @@ from privpgd.app.tables import (
     fix_dtypes,
     open_table,
     read_schema,
+    replicate_paths,
     write_page,
+    write_replicates,
     write_sample,
 )
 
@@ -194,7 +196,36 @@ def _check_synth(args: argparse.Namespace) -> None:
     )
     if args.seed is not None:
         check_output(f"{args.output}.seeded")  # the mark beside the table
+    if args.replicates is not None:
+        _check_replicates(args)
     _check_rows(args.rows)
+
+
+def _check_replicates(args: argparse.Namespace) -> None:
+    "Refuse replicates that cannot be written."
+    whole_number("replicates", args.replicates, 2, "20 is usual")
+    if args.output == "-":
+        raise InputError(
+            "--replicates writes several files beside the output",
+            "give -o the name of a file",
+        )
+    paths = replicate_paths(args.output, args.replicates)
+    for path in paths:
+        check_output(path)
+    check_apart(
+        {"--replicates": paths[0], "--replicates with": paths[-1]},
+        {"the table": args.table, "the schema": args.schema},
+    )
+
+
+def _write_replicates(args: argparse.Namespace, model: Any, console: Console) -> None:
+    "Write the base, the replicates, and the facts that `combine` needs."
+    from privpgd.app.storage import mark_seeded
+
+    several = args.person is not None and args.max_rows != 1
+    made = model.replicates(args.replicates, "rows" if several else "population")
+    for path in write_replicates(made, args.output, model.schema_, console.write):
+        mark_seeded(path, console.ledger)
 
 
 def _make_model(args: argparse.Namespace, schema: Schema) -> Any:
@@ -352,6 +383,9 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
         console.write(args.report, lambda p: model.report(path=p, unit=args.unit))
     console.write(args.output, lambda p: write_sample(model, rows, p))
     mark_seeded(args.output, console.ledger)
+    if args.replicates is not None:
+        console.step("making replicates")
+        _write_replicates(args, model, console)
     console.say(f"{rows:,} rows, {why}")
     if learned := describe_learned(model):
         console.say(wrapped(learned))

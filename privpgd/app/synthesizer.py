@@ -221,6 +221,19 @@ class _PlanWriteReport:
         release = open_release(self, about)
         return estimate_statistic(release, f, level, about, **options)
 
+    def replicates(
+        self,
+        number: int = 20,  # of tables
+        about: str = "population",  # or "rows": those that were measured
+        **options: Any,  # of `make_replicates`
+    ) -> Any:  # Replicates: a base, and tables to run the same analysis on
+        "Tables to run an analysis on in any software; `combine` gives the interval."
+        from privpgd.evaluation.combining import make_replicates
+        from privpgd.evaluation.inference import open_release
+
+        options = {"seed": getattr(self, "seed", None)} | options
+        return make_replicates(open_release(self, about), number, about, **options)
+
     def report(
         self,
         real: Any = None,  # the private table, for errors; then it is not for release

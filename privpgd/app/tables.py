@@ -14,6 +14,8 @@ __all__ = [
     "write_table",
     "write_sample",
     "write_page",
+    "replicate_paths",
+    "write_replicates",
     "check_output",
     "same_file",
     "input_files",
@@ -24,9 +26,10 @@ __all__ = [
 # %% ../../nbs/app/tables.ipynb #c3f7c5a
 import dataclasses
 import glob
+import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +210,37 @@ def write_page(
         print(text, end="", flush=True)
     else:
         Path(path).write_text(text, encoding="utf-8")
+
+
+# %% ../../nbs/app/tables.ipynb #rep02
+def replicate_paths(
+    output: Any,  # of the synthetic table
+    number: int,  # of replicates
+) -> list[Path]:  # the base, the replicates, and the facts about them
+    "Names of replicates: synth-00.csv is the base, then synth-01.csv and so on."
+    path = Path(output)
+    kinds = (".csv.gz", ".csv", ".parquet")
+    ending = next((kind for kind in kinds if path.name.endswith(kind)), path.suffix)
+    stem = path.name.removesuffix(ending)
+    names = [f"{stem}-{k:02d}{ending}" for k in range(number + 1)]
+    return [path.with_name(name) for name in (*names, f"{stem}-replicates.json")]
+
+
+def write_replicates(
+    made: Any,  # Replicates
+    output: Any,  # of the synthetic table
+    schema: Any,  # of the model
+    write: Callable[[Any, Callable], Any],  # writes a file by a function of its path
+) -> list[Path]:  # the tables
+    "Write the base, the replicates, and the facts that `combine` needs."
+    *paths, facts = replicate_paths(output, len(made))
+    for path, table in zip(paths, (made.base, *made.tables)):
+        write(path, lambda p: write_chunks([table], p, schema))
+    names = [path.name for path in paths]
+    words = dict(base=names[0], replicates=names[1:], step=made.step, about=made.about)
+    text = json.dumps(words, indent=1) + "\n"
+    write(facts, lambda p: Path(p).write_text(text, encoding="utf-8"))
+    return paths
 
 
 # %% ../../nbs/app/tables.ipynb #cca6985

@@ -6,6 +6,7 @@
 __all__ = [
     "MOST_CELLS",
     "SMEAR",
+    "TAIL_START",
     "TAIL",
     "MOST_LEVEL_CELLS",
     "TAU2",
@@ -106,7 +107,7 @@ def coarsen(
         for name, k in zip(clique, share.table.shape)
     }
     groups: dict[str, np.ndarray] = {}
-    for most_codes in range(max(size.values()), 1, -1):
+    for most_codes in range(max(size.values()), 0, -1):
         kept = {name: min(most_codes, k) for name, k in size.items()}
         if sum(np.prod([kept[a] for a in c]) for c in shares) <= most:
             break
@@ -123,8 +124,9 @@ def coarsen(
 
 
 # %% ../../nbs/evaluation/evidence.ipynb #c74ff14
-SMEAR = 0.05  # share of a bin that is spread over all of it
-TAIL = 5.0  # power with which the spread thins beyond the outermost cell with mass
+SMEAR = 0.1  # share of a bin that is spread over all of it
+TAIL_START = 1.5  # times the outermost number with mass: where the tail begins
+TAIL = 5.0  # power with which the spread thins in the tail
 MOST_LEVEL_CELLS = 250  # with mass, of a level of a grid
 _SOME_MASS = 1e-4  # of a cell that counts
 
@@ -147,8 +149,8 @@ def _grid_guess(fine: Fine, grid: Grid) -> np.ndarray:  # (cells,)
         return guess
     middle = (grid.first + grid.last) / 2
     low, high = min(fine.first[0], -1), max(fine.last[-1], 1)
-    above = np.where(middle > high, high / np.maximum(middle, 1), 1.0)
-    below = np.where(middle < low, low / np.minimum(middle, -1), 1.0)
+    above = np.minimum(TAIL_START * high / np.maximum(middle, 1), 1.0)
+    below = np.minimum(TAIL_START * low / np.minimum(middle, -1), 1.0)
     return guess * (above * below) ** TAIL
 
 

@@ -434,16 +434,17 @@ def unmeasured_part(
     "How much of the influence of a statistic no measured marginal sees."
     table, design = squeeze_bins(base), base.design
     m = len(table)
-    order = np.lexsort(base.codes.T)
+    orders = np.lexsort(base.codes.T), np.lexsort(base.codes.T[::-1])
     value, shares = f(table), design.marginals()
     whole, unseen = [], []
     for _ in range(_DRAWS):
         times = rng.multinomial(m, np.full(m, 1 / m))
         change = f(table.iloc[np.repeat(np.arange(m), times)]) - value
         found = design.weights_for(design.marginals(times.astype(float)) - shares)
+        first, second = (derivative(f, table, found, o, rng) for o in orders)
         whole.append(change**2)
-        unseen.append((change - derivative(f, table, found, order, rng)) ** 2)
-    total, rest = np.mean(whole, 0), np.mean(unseen, 0)
+        unseen.append((change - first) * (change - second))
+    total, rest = np.mean(whole, 0), np.maximum(np.mean(unseen, 0), 0.0)
     return rest / np.maximum(total, 1e-300), rest * m
 
 
@@ -461,6 +462,12 @@ def _check_columns(names: Sequence[str], release: Release) -> None:
             f"No measured marginal has {', '.join(lost)}, so that nothing is known "
             "about the statistic",
             "measure these columns",
+        )
+    if hidden := [name for name in names if release.schema[name].size < 2]:
+        raise InputError(
+            f"The noise has hidden all differences of {', '.join(hidden)}: one code "
+            "holds every row",
+            "use a larger epsilon, more rows, or declared bins",
         )
 
 
@@ -486,8 +493,9 @@ def _refusals(unseen: np.ndarray) -> tuple[str, ...]:
     if not lost.any():
         return ()
     which = "The number" if len(unseen) == 1 else f"{lost.sum()} of {len(unseen)}"
+    share = 100 * min(unseen.max(), 1)
     return (
-        f"{which} refused: {100 * unseen.max():.0f} % of the influence of the rows on "
+        f"{which} refused: {share:.0f} % of the influence of the rows on "
         "it lies outside the measured marginals, so that copies that agree with all "
         "measurements may disagree on it. Measure the columns together.",
     )

@@ -5,7 +5,7 @@ defaults, and asks for statistics in three ways: from the copy as if it were dat
 ("naive"), with `model.estimate` ("ours"), and from the rows without privacy ("rows").
 Each answer is one line of JSON.
 
-    python benchmarks/coverage.py --populations made_up --rows 2000 20000 \\
+    python benchmarks/interval_coverage.py --populations made_up --rows 2000 20000 \\
         --epsilons 1.0 --trials 40 --out coverage.jsonl
 """
 
@@ -14,11 +14,13 @@ import json
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 
 from privpgd import Boolean, Categorical, Numeric, Ordinal, PrivPGD, Schema
+from privpgd.core.checks import InputError
 from privpgd.evaluation.datasets import load_dataset
 
 MADE_UP = Schema(
@@ -252,19 +254,26 @@ def truth_of(name, draw, statistics):
     return {what: np.atleast_1d(f(whole)[0]) for what, f in statistics.items()}
 
 
-def one_trial(schema, statistics, rows, epsilon, seed):
+def one_trial(schema, statistics, rows, epsilon, seed, order=None):
     "Lines of one table: every statistic in three ways."
     n = len(rows)
     began = time.process_time()
     particles = max(30_000, min(n, 100_000))
-    model = PrivPGD(epsilon, 1e-6, seed=seed, n_particles=particles, verbose=False)
+    model = PrivPGD(
+        epsilon, 1e-6, seed=seed, n_particles=particles, order=order, verbose=False
+    )
     model.fit(rows, schema)
     fitted = time.process_time() - began
     copy = model.sample()
     for what, f in statistics.items():
         of_rows, of_copy = f(rows), f(copy)
         began = time.process_time()
-        found = model.estimate(lambda t, f=f: f(t)[0])
+        try:
+            found = model.estimate(lambda t, f=f: f(t)[0])
+        except InputError:  # refused: nothing is known
+            none = np.full(np.shape(of_rows[0]), np.nan)
+            fields = ("value", "std_error", "low", "high", "unmeasured")
+            found = SimpleNamespace(**dict.fromkeys(fields, none), method="refused")
         seconds = time.process_time() - began
         parts = [
             np.atleast_1d(np.asarray(v, float))
@@ -296,6 +305,7 @@ def main():
     parser.add_argument(
         "--first", type=int, default=0, help="number of the first trial"
     )
+    parser.add_argument("--order", type=int, help="largest number of columns together")
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -308,7 +318,9 @@ def main():
                 for seed in range(asked.first, asked.first + asked.trials):
                     rows = draw(n, np.random.default_rng([11, n, seed]))
                     facts = {"population": name, "n": n, "epsilon": epsilon}
-                    for line in one_trial(schema, statistics, rows, epsilon, seed):
+                    for line in one_trial(
+                        schema, statistics, rows, epsilon, seed, asked.order
+                    ):
                         target = float(truth[line["statistic"]][line["part"]])
                         line = facts | {"seed": seed, "truth": target} | line
                         with asked.out.open("a") as lines:
