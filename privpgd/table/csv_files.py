@@ -72,7 +72,9 @@ def unwrap_rows(
 
 def _is_wrapped(first: str, second: str) -> str:
     "The delimiter inside two lines that are quoted as a whole; empty: they are not."
-    lines = [next(csv.reader([line], delimiter="\0"), [""]) for line in (first, second)]
+    lines = [
+        next(csv.reader([line], delimiter="\x1f"), [""]) for line in (first, second)
+    ]
     quoted = all(line.startswith('"') for line in (first, second))
     if not quoted or not all(len(line) == 1 and line[0] for line in lines):
         return ""
