@@ -328,8 +328,8 @@ def _add_synth(commands: Any) -> None:
         "--rows",
         type=_parse_count,
         metavar="N",
-        help="rows to write (default: as many as the table has, if that is public, and "
-        "at most one for each particle)",
+        help="rows to write (default: as many as the table has, or a noisy count of "
+        "them where their number is private)",
     )
     replicates = "also write K replicates beside the output, for intervals"
     counted: dict = dict(type=_parse_count, metavar="K", help=replicates)

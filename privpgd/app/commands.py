@@ -48,6 +48,7 @@ from privpgd.app.tables import (
 )
 
 from ..core.checks import InputError, whole_number
+from ..core.records import estimate_total
 from ..private.fine import FINE
 from ..private.receipt import entry_notes
 from ..table.draft import names_identifier
@@ -274,15 +275,18 @@ def command_ledger(
 
 def choose_rows(
     asked: int | None,  # by the user
-    n: int | None,  # rows of the real table, if that is public
-    particles: int,  # rows of the fitted table
+    model: Any,  # fitted
 ) -> tuple[int, str]:  # how many, and why
-    "How many rows to write: as asked, else as the real table, but no particle twice."
+    "How many rows to write: as asked, else as the real table, as far as is known."
     if asked is not None:
         return asked, "as asked"
-    if n is not None and n <= particles:
-        return n, "as many as the table has (another number with -n)"
-    return particles, "one for each particle (another number with -n)"
+    n = max(round(estimate_total(model.measurements_)), 1)
+    other = "(another number with -n)"
+    if model.measurements_[0].total is not None:
+        return n, f"as many as the table has {other}"
+    counted = model.person is not None and model.max_rows is None
+    what = "there are persons" if counted else "the table has"
+    return n, f"about as many as {what}, by a noisy count {other}"
 
 
 def columns_from_data(
@@ -376,7 +380,7 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     console.before = len(console.ledger.entries)
     fit_model(model, table, schema, console.ledger, planned=True)
     console.step("writing")
-    rows, why = choose_rows(args.rows, n, args.particles)
+    rows, why = choose_rows(args.rows, model)
     if args.save is not None:
         console.write(args.save, model.save)
     if args.report is not None:
@@ -443,8 +447,7 @@ def sample_command(args: argparse.Namespace, console: Console) -> None:
     from privpgd.app.storage import mark_seeded
 
     model = open_model(args.model)
-    n = model.measurements_[0].total
-    rows, why = choose_rows(args.rows, n, len(model.codes_))
+    rows, why = choose_rows(args.rows, model)
     drawn = args.rows if args.where else rows
     asked = args.seed, args.where
     console.write(args.output, lambda p: write_sample(model, drawn, p, *asked))

@@ -207,23 +207,25 @@ def _protect_declared(args: argparse.Namespace) -> None:
         )
 
 
-def _next_steps(args: argparse.Namespace, read: list[str]) -> str:
+def _next_steps(args: argparse.Namespace, read: list[str], person: str) -> str:
     "What to do with a schema, some of whose columns were read from the data."
     file = "schema.json" if args.output == "-" else shlex.quote(args.output)
     unnamed = _is_schema_file(args.table) or args.table == "-"
     data = "data.csv" if unnamed else shlex.quote(args.table)
     words = "" if args.output == "-" else f"\nwrote {file}\n"
     words += "\n"
+    planned = "--rows N" if person else data  # persons keep the number private
     if read:
         words += (
             "A draft, not private yet. For each column: put in what is publicly "
             f'known, then\nchange its "source" to "declared" in {file}.\n'
-            "To confirm a column as it is (several with commas between them):\n"
+            "To confirm a column as it is (several with commas between them, or a "
+            "pattern\nsuch as 'debt_*'):\n"
             f"  privpgd schema {file} --declare {shlex.quote(read[0])} -o {file}\n"
         )
     return words + (
-        f"next:\n  privpgd plan {data} --schema {file}\n"
-        f"  privpgd synth {data} --schema {file} -o synth.csv"
+        f"next:\n  privpgd plan {planned} --schema {file}{person}"
+        f"\n  privpgd synth {data} --schema {file}{person} -o synth.csv"
     )
 
 
@@ -284,7 +286,9 @@ def schema_command(args: argparse.Namespace, console: Console) -> None:
     if any(getattr(c, "learnable", False) for c in schema.columns):
         console.say(_OPEN_WORDS)
     console.say(suggestions_text(schema))
-    console.say(_next_steps(args, read))
+    persons = [g.name for g in guesses if g.person]
+    person = f" --person {shlex.quote(persons[0])}" if persons else ""
+    console.say(_next_steps(args, read, person))
     console.result(
         output=args.output,
         columns=[
@@ -296,6 +300,7 @@ def schema_command(args: argparse.Namespace, console: Console) -> None:
             for g in guesses
         ],
         left_out=[g.name for g in guesses if g.column is None],
+        persons=persons,
         read_from_data=read,
         rules=[rule.text for rule in schema.rules],
         suggested_rules=[rule.text for rule in schema.suggested_rules],

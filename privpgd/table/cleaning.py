@@ -171,6 +171,12 @@ class TextFormat:
         "How a missing value is written."
         return self.na[0] if self.na else ""
 
+    @property
+    def has_marks(self) -> bool:
+        "Whether it is one of money, shares, fractions or times of day."
+        marks = self.thousands, self.before, self.after, self.digits, self.time
+        return any(marks) or self.decimal != "."
+
     def to_dict(self) -> dict:
         "The fields that say something, for JSON."
         return _plain_fields(self)

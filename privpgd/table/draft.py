@@ -26,6 +26,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ..core.checks import InputError
@@ -90,7 +91,7 @@ def widen_bounds(
 # %% ../../nbs/table/draft.ipynb #cdff010
 _KEY_NAME = re.compile(
     r"(^|[_\s.-])(id|ids|uuid|guid|ssn|email|phone|passport|iban)($|[_\s.-])"
-    r"|[a-z]I[dD]$"
+    r"|[a-z]I[dD]$|^(?!PAID|VALID|COVID|GRID|ACID|SOLID|FLUID)[A-Z]{2,}ID$"
 )
 _PERSON_NAME = re.compile(
     r"(^|[_\s.-])(patient|person|customer|client|user|member|subject|employee|student"
@@ -117,7 +118,7 @@ def _repeats_identifier(
     values: int,  # different ones
     most: int,  # rows of the most frequent value
     named: bool,  # the column has the name of an identifier
-    numeric: bool,
+    span: float | None,  # of whole numbers; None: texts
 ) -> bool:
     "Whether values that repeat are many enough, with few rows each, to be keys."
     mean = rows / values
@@ -125,7 +126,10 @@ def _repeats_identifier(
         return False
     if named:
         return mean <= 30
-    return not numeric and mean <= 10 and most <= 10 * mean
+    if span is None:
+        return mean <= 10 and most <= 10 * mean
+    by_chance = rows**2 / (2 * max(span, 1))  # repeats of numbers in so wide a range
+    return mean >= 1.5 and most <= 10 and rows - values > 10 * by_chance
 
 
 def describe_identifier(
@@ -150,13 +154,17 @@ def describe_identifier(
         if numeric and not named and known.max() - known.min() >= 1.5 * rows:
             return None
         return f"{values:,} different {kind} in {rows:,} rows"
-    if not _repeats_identifier(rows, values, most, named, numeric):
+    span = None
+    if numeric:  # in steps, such as hundreds
+        step = np.gcd.reduce(known.astype("int64").to_numpy())
+        span = float(known.max() - known.min()) / max(step, 1)
+    if not _repeats_identifier(rows, values, most, named, span):
         return None
     return (
         f"{values:,} different {kind} in {rows:,} rows, up to {most:,} rows each. The "
         f"promise is about one row, so somebody with {most:,} rows is protected less "
-        f"(up to {most:,} times the epsilon): keep one row for each of them, or say "
-        "what a row is with synth --unit"
+        f"(up to {most:,} times the epsilon): name the column with --person, so that "
+        "the promise is about all rows of a person"
     )
 
 
@@ -168,6 +176,7 @@ class Guess:
     name: str
     column: Any  # a column of a schema; None: the column is left out
     why: str  # the reason, for somebody who edits the draft
+    person: bool = False  # it seems to name persons who have several rows
 
 
 def _find_alike(
@@ -338,7 +347,8 @@ def _draft_values(
     if hints.kind is None and (numeric or column.kind == "categorical"):
         why = describe_identifier(name, known, numeric)
         if why:
-            return Guess(name, None, f"it looks like an identifier: {why}")
+            repeats = "rows each. The promise" in why
+            return Guess(name, None, f"it looks like an identifier: {why}", repeats)
     guess = _guess_column(column, known, kind, most)
     if known.nunique() == 1:
         why = _describe_constant(guess.column, missing)
@@ -413,7 +423,10 @@ def draft_column(
     "Guess the kind and the facts of one column, with the reason."
     text = _is_text(values)
     reading = read_column(values, hints) if text else Reading(values)
-    guess = _draft_values(reading.values.rename(values.name), bins, most, hints, text)
+    told = hints
+    if reading.format is not None and reading.format.has_marks:  # no identifier
+        told = dataclasses.replace(hints, kind=hints.kind or "numeric")
+    guess = _draft_values(reading.values.rename(values.name), bins, most, told, text)
     _check_kind_asked(guess, hints)
     if guess.column is None:
         return guess
