@@ -260,11 +260,13 @@ def dead_links(site="https://privpgd.github.io/privpgd/"):
             page, _, place = link.partition("#")
             if "://" in page and not page.startswith(site):
                 continue
-            target = (
-                pages.get(page.removeprefix(site))
-                if "://" in page
-                else (path.parent / page if page else path).resolve()
-            )
+            folder = path.parent.relative_to(root / "_proc")
+            if "://" in page:
+                target = pages.get(page.removeprefix(site))
+            elif page.endswith(".html"):
+                target = pages.get(os.path.normpath(folder / page))
+            else:
+                target = (path.parent / page if page else path).resolve()
             if (
                 not (target and target.exists())
                 or place

@@ -44,7 +44,7 @@ def _number_pattern(decimal: str, thousands: str) -> re.Pattern:
 
 def read_number(
     text: str,
-    form: "TextFormat",
+    form: Any,  # a TextFormat, defined below
 ) -> float:  # NaN: it is no number of this form
     "The number that a text writes."
     core = text.strip()
@@ -66,7 +66,7 @@ def read_number(
 
 def write_number(
     x: float,
-    form: "TextFormat",
+    form: Any,  # a TextFormat, defined below
 ) -> str:
     "A number as a text of this form."
     if form.digits is None:
