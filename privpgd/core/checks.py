@@ -20,13 +20,15 @@ __all__ = [
     "find_columns",
     "check_clique",
     "make_options",
+    "refuses",
+    "warned",
 ]
 
 # %% ../../nbs/core/checks.ipynb #c2c971a
 import copy
 import dataclasses
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -383,3 +385,34 @@ def make_options(
     if options is None:
         return kind(**chosen)
     return dataclasses.replace(options, **chosen)  # type: ignore[type-var]
+
+
+# %% ../../nbs/core/checks.ipynb #crefus2
+def refuses(
+    words: str,  # a part of the refusal
+    f: Callable,  # what is called
+    *args: Any,
+    **kwargs: Any,
+) -> None:
+    "Check that a call is refused in one sentence that has these words, and print it."
+    try:
+        f(*args, **kwargs)
+    except InputError as error:
+        message = str(error)
+    else:
+        raise AssertionError(f"nothing was refused, expected: {words}")
+    assert words in message, message
+    assert message.endswith(".") and ". " not in message and "\n" not in message
+    print(message)
+
+
+def warned(
+    f: Callable,  # what is called
+    *args: Any,
+    **kwargs: Any,
+) -> tuple:  # its result, and its warnings
+    "The result of a call, and its warnings."
+    with warnings.catch_warnings(record=True) as log:
+        warnings.simplefilter("always")
+        result = f(*args, **kwargs)
+    return result, log
