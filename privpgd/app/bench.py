@@ -95,8 +95,7 @@ def _check_options(options: GridOptions) -> None:
         raise InputError(
             "is not a whole number other than 0",
             "1 runs one job at a time, -1 uses all cores",
-            argument="n_jobs",
-            value=n_jobs,
+            n_jobs=n_jobs,
         )
     for name in ("time_limit", "memory_limit"):
         if getattr(options, name) is not None:

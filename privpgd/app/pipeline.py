@@ -232,8 +232,7 @@ def _selector_options(job: Job) -> dict:
         raise InputError(
             "is not a dict",
             "give names and values, such as dict(rounds=20)",
-            argument="select_options",
-            value=given,
+            select_options=given,
         )
     known = set()
     if named and job.select in SELECTORS:
@@ -249,8 +248,7 @@ def _selector_options(job: Job) -> dict:
             raise InputError(
                 f"has {name!r}, which select={job.select!r} does not take",
                 use,
-                argument="select_options",
-                value=dict(given),
+                select_options=dict(given),
             )
         if name in limits:
             raise InputError(

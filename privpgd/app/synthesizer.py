@@ -62,8 +62,7 @@ def _check_order(model: Any, schema: Any) -> None:
             raise InputError(
                 f"is for the usual workload, and {other} says what is measured",
                 f"leave out order or {other}",
-                argument="order",
-                value=model.order,
+                order=model.order,
             )
     if model.target is not None and schema is not None:
         check_target(schema, model.target)
@@ -82,14 +81,11 @@ def check_arguments(model: Any, schema: Any) -> Budget:
         raise InputError(
             "is a column of the schema, and would be released",
             "take it out of the schema",
-            argument="person",
-            value=unit.person,
+            person=unit.person,
         )
     one_of("device", model.device, ("auto", "cpu", "cuda"))
     if model.device == "cuda" and not torch.cuda.is_available():
-        raise InputError(
-            "is not there", "leave it at 'auto'", argument="device", value="cuda"
-        )
+        raise InputError("is not there", "leave it at 'auto'", device="cuda")
     whole_number("n_particles", model.n_particles, 1, "100000 is the paper's choice")
     if model.epochs is not None:
         remedy = Advice(
@@ -135,8 +131,7 @@ def model_requirements(model: Any, schema: Schema) -> Requirements:
         raise InputError(
             f"leaves no descent to weigh {idle[0].label()}",
             "leave epochs at None, or give the penalty a limit",
-            argument="epochs",
-            value=0,
+            epochs=0,
         )
     return requirements
 

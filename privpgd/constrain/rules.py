@@ -77,8 +77,7 @@ class Rule:
             raise InputError(
                 f"of the rule {self.label()} is unknown",
                 "use 'place' or 'forbid'",
-                argument="straddle",
-                value=self.straddle,
+                straddle=self.straddle,
             )
 
     @property

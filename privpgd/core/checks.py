@@ -90,13 +90,13 @@ class InputError(ValueError):
         problem: str,  # what is wrong; the predicate of the argument if there is one
         remedy: str | Advice = "",  # what to do
         *,
-        argument: str = "",  # name of the argument, as Python has it
+        argument: str = "",  # name of the argument, if it is not known before
         value: Any = NOTHING,  # what was given for it
+        **given: Any,  # or both at once: n_particles=0
     ):
         self.problem = problem
         self.remedy = remedy
-        self.argument = argument
-        self.value = value
+        self.argument, self.value = next(iter(given.items()), (argument, value))
         self.place = ""
         super().__init__(self.render())
 
@@ -239,8 +239,7 @@ def check_seed(
         raise InputError(
             "is not a seed",
             "give a whole number, 0 or more, a numpy Generator, or None",
-            argument="seed",
-            value=seed,
+            seed=seed,
         ) from None
 
 
@@ -338,8 +337,7 @@ def check_clique(
         raise InputError(
             "is no clique",
             "name at least one column, and each only once",
-            argument="clique",
-            value=clique,
+            clique=clique,
         )
     return positions
 
@@ -360,8 +358,7 @@ def make_options(
         raise InputError(
             f"is not a {kind.__name__}",
             "give one, or its fields by keyword",
-            argument="options",
-            value=options,
+            options=options,
         )
     if isinstance(options, Mapping):
         fields = {**options, **fields}

@@ -98,8 +98,7 @@ def check_target(
         raise InputError(
             "is not a column of the schema",
             f"use one of {', '.join(schema.names)}",
-            argument="target",
-            value=target,
+            target=target,
         )
 
 

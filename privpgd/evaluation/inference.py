@@ -515,9 +515,7 @@ def estimate_statistic(
 
     finite_number("level", level)
     if level >= 1:
-        raise InputError(
-            "is not below 1", "0.95 is usual", argument="level", value=level
-        )
+        raise InputError("is not below 1", "0.95 is usual", level=level)
     one_of("about", about, ("population", "rows"))
     whole_number("replicates", replicates, 10, "40 is usual")
     rng = np.random.default_rng(seed)
@@ -584,7 +582,6 @@ def open_release(
         raise InputError(
             "means independent rows, but a person may have several",
             "use about='rows', or fit with max_rows=1",
-            argument="about",
-            value=about,
+            about=about,
         )
     return Release(model.schema_, model.codes_, model.measurements_)

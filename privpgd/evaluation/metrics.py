@@ -370,8 +370,7 @@ def _check_request(schema: Schema, test: Any, target: str | None) -> None:
             "asks for the downstream error, which needs real rows that no method has "
             "seen",
             "give test, or leave target out",
-            argument="target",
-            value=target,
+            target=target,
         )
     if problem := memory_problem(
         "Comparing all pairs",

@@ -301,7 +301,7 @@ def open_paired_columns(
                 f"choose from those of both tables: {', '.join(known)}",
             )
     if not names:
-        raise InputError("is empty", "name a column", argument="columns", value=columns)
+        raise InputError("is empty", "name a column", columns=columns)
     out = []
     for name in names:
         kind = None

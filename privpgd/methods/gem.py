@@ -83,8 +83,7 @@ class GEM(Relaxed):
             raise InputError(
                 "must hold positive whole numbers",
                 "give the width of each block, such as (128, 256)",
-                argument="layers",
-                value=self.layers,
+                layers=self.layers,
             )
 
     def _state_key(self):

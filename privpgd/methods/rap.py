@@ -231,8 +231,7 @@ def check_relaxed_options(
         raise InputError(
             f"does not work ({str(error).splitlines()[0].rstrip('.')})",
             "use 'cpu'",
-            argument="device",
-            value=self.device,
+            device=self.device,
         ) from None
 
 

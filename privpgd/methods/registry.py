@@ -43,8 +43,7 @@ def make_generator(
                 "is not known",
                 f"use one of {', '.join(map(repr, GENERATORS))}, or an object with "
                 "fit(measurements, schema)",
-                argument="generator",
-                value=generator,
+                generator=generator,
             )
         generator = GENERATORS[generator]
     if isinstance(generator, type):
@@ -55,14 +54,12 @@ def make_generator(
         raise InputError(
             f"does not go with a generator that has n_rows={generator.n_rows!r}",
             "set it there",
-            argument="n_rows",
-            value=n_rows,
+            n_rows=n_rows,
         )
     if not isinstance(generator, Generator):
         raise InputError(
             "has no fit(measurements, schema)",
             "give a name, a class or an object that has it",
-            argument="generator",
-            value=generator,
+            generator=generator,
         )
     return generator

@@ -62,8 +62,7 @@ def check_neighbors(neighbors: str) -> str:
         raise InputError(
             "is not known",
             'use "replace" (n is public) or "add-remove"',
-            argument="neighbors",
-            value=neighbors,
+            neighbors=neighbors,
         )
     return neighbors
 
@@ -102,8 +101,7 @@ class Budget:
         if self.delta is not None and self.delta >= 1:
             raise InputError(
                 "must lie between 0 and 1, well below one over the number of rows",
-                argument="delta",
-                value=self.delta,
+                delta=self.delta,
             )
 
     def __str__(self):
@@ -421,9 +419,7 @@ class GenericEntry(EpsilonEntry):
     def __post_init__(self):
         super().__post_init__()
         if not 0 <= self.delta < 1:
-            raise InputError(
-                "of an entry must lie in [0, 1)", argument="delta", value=self.delta
-            )
+            raise InputError("of an entry must lie in [0, 1)", delta=self.delta)
 
     def for_group(self, size):
         growth = math.fsum(math.exp(min(i * self.epsilon, 700)) for i in range(size))

@@ -171,8 +171,7 @@ class MWEM(RoundSelector):
             raise InputError(
                 "is too small for every table of the workload",
                 "allow more, or choose among smaller marginals",
-                argument="max_size_mb",
-                value=self.max_size_mb,
+                max_size_mb=self.max_size_mb,
             )
         plan = self._plan(rounds, oracle.unit)
         choice, table = fit_plan(plan, oracle.budget, oracle.ledger)[:2]
@@ -406,8 +405,7 @@ class AIM(RoundSelector):
                 "is too small, because the single columns alone need "
                 f"{size:.3g} megabytes",
                 "allow more or use fewer levels",
-                argument="max_size_mb",
-                value=self.max_size_mb,
+                max_size_mb=self.max_size_mb,
             )
 
     def first_noise(

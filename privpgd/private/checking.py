@@ -107,8 +107,7 @@ def measure_rule(
         raise InputError(
             "is a column of the schema, and would be released",
             "take it out of the schema",
-            argument="person",
-            value=person,
+            person=person,
         )
     facts = schema.with_columns([Boolean(_BREAKS)])
     table = RuleTable(frame, schema, expression, person)

@@ -55,7 +55,7 @@ def all_kway(
     d = len(schema.names)
     remedy = f"give a whole number between 1 and {d}, the number of columns"
     if whole_number("k", k, 1, remedy) > d:
-        raise InputError("is not a number of columns", remedy, argument="k", value=k)
+        raise InputError("is not a number of columns", remedy, k=k)
     if (number := math.comb(d, int(k))) > CLIQUE_LIMIT:
         raise InputError(
             f"{k} of {d} columns can be chosen in {number:,} ways, more than "

@@ -32,8 +32,7 @@ def noise_threshold(
         raise InputError(
             "is not a probability between 0 and 1",
             "give a small positive number",
-            argument="chance",
-            value=chance,
+            chance=chance,
         )
     if chance < 1e-25:  # out of the table's reach: the bound above
         return math.ceil(sigma * math.sqrt(-2 * math.log(chance)))

@@ -179,30 +179,24 @@ class LearnOptions:
             raise InputError(
                 "is not a small probability",
                 "give a number between 1e-9 and 0.5",
-                argument="beta",
-                value=self.beta,
+                beta=self.beta,
             )
         if not isinstance(self.missing, bool):
             raise InputError(
                 "is not known",
                 "use True, or False when it is public that nothing is missing",
-                argument="missing",
-                value=self.missing,
+                missing=self.missing,
             )
         if not isinstance(self.other, str) or not self.other:
             raise InputError(
-                "is not a label",
-                "give a word for the rare levels",
-                argument="other",
-                value=self.other,
+                "is not a label", "give a word for the rare levels", other=self.other
             )
         whole = isinstance(self.bins, (int, np.integer))
         if isinstance(self.bins, bool) or not whole or not 1 <= self.bins <= 10_000:
             raise InputError(
                 "is not a number of bins",
                 "give a whole number from 1 to 10,000",
-                argument="bins",
-                value=self.bins,
+                bins=self.bins,
             )
 
 

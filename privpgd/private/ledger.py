@@ -277,8 +277,7 @@ def check_budget(budget) -> None:
         raise InputError(
             "is not a Budget",
             "give Budget(epsilon=…, delta=…) or Budget(rho=…)",
-            argument="budget",
-            value=budget,
+            budget=budget,
         )
 
 

@@ -274,8 +274,7 @@ def with_oneways(
         raise InputError(
             "would name the 1-way marginals twice",
             "use k=2 or more, or the workload 1",
-            argument="k",
-            value=k,
+            k=k,
         )
     groups = [(1 - share, all_kway(schema, k))]
     if share > 0:

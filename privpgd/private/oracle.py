@@ -314,8 +314,7 @@ def check_generator(
         raise InputError(
             "has no fit(measurements, schema)",
             "give a generator such as RefineGenerator()",
-            argument="generator",
-            value=generator,
+            generator=generator,
         )
     if callable(getattr(generator, "check", None)):
         generator.check(None, schema)

@@ -71,15 +71,12 @@ class Unit:
             raise InputError(
                 "means nothing without a person",
                 "name the column that tells whose row it is",
-                argument="max_rows",
-                value=self.max_rows,
+                max_rows=self.max_rows,
             )
         if self.person is not None and (
             not isinstance(self.person, str) or not self.person
         ):
-            raise InputError(
-                "is not the name of a column", argument="person", value=self.person
-            )
+            raise InputError("is not the name of a column", person=self.person)
         if self.max_rows is not None:
             whole_number("max_rows", self.max_rows, 1)
 
@@ -374,8 +371,7 @@ def fold_units(
         raise InputError(
             "is a column of the schema, and would be released",
             "take it out of the schema",
-            argument="person",
-            value=unit.person,
+            person=unit.person,
         )
     secret = secrets.randbits(64) if seed is None else int(seed.integers(2**63))
     each = _PersonMaker(make, unit, secret)

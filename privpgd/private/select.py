@@ -124,10 +124,7 @@ class MST:
             finite_number("a share of mst", share, True, remedy)
         if not three or not math.isclose(sum(shares), 1):
             raise InputError(
-                "are not three positive shares that add up to 1",
-                remedy,
-                argument="shares",
-                value=shares,
+                "are not three positive shares that add up to 1", remedy, shares=shares
             )
 
     def select(
@@ -275,8 +272,7 @@ def check_selector(
                 f"{known}, a list of cliques, or a dict from clique to weight",
                 f"{known}, or marginals such as age:income,age:job",
             ),
-            argument="select",
-            value=select,
+            select=select,
         )
 
 
@@ -292,8 +288,7 @@ def _make_selector(select: Any, generator: Any, options: Mapping) -> Any:
         raise InputError(
             "means nothing to 'mst', which chooses among all pairs",
             "leave it at 2",
-            argument="workload",
-            value=workload,
+            workload=workload,
         )
     return make_options(SELECTORS[select], None, {**options, "generator": generator})
 

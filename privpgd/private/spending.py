@@ -65,10 +65,7 @@ def open_ledger(
         return account
     if not isinstance(ledger, Ledger):
         raise InputError(
-            "is not a Ledger",
-            "open one with Ledger(budget)",
-            argument="ledger",
-            value=ledger,
+            "is not a Ledger", "open one with Ledger(budget)", ledger=ledger
         )
     check_unit(ledger, unit)
     ledger.carry(carried)
@@ -120,8 +117,7 @@ def noise_generator(
         raise InputError(
             "is not a seed",
             Advice("give a whole number, zero or larger, or None", "give 0 or more"),
-            argument="seed",
-            value=seed,
+            seed=seed,
         ) from None
 
 

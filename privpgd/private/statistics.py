@@ -309,8 +309,7 @@ def measure_statistic(
         raise InputError(
             "is not a statistic",
             "use Share, Rate, Mean, Correlation, Threshold or Difference",
-            argument="statistic",
-            value=statistic,
+            statistic=statistic,
         )
     check_budget(budget)
     unit = make_options(Unit, None, {"neighbors": neighbors, **persons})

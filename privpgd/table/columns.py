@@ -308,8 +308,7 @@ def _check_format(column: Column) -> TextFormat | None:
     except TypeError:
         fields = ", ".join(f.name for f in dataclasses.fields(TextFormat))
         raise SchemaError(
-            f"Column {column.name!r} has the text format {form!r}",
-            f"it knows {fields}",
+            f"Column {column.name!r} has the text format {form!r}", f"it knows {fields}"
         ) from None
     return form
 

@@ -39,10 +39,7 @@ from .grids import Fine, Grid, calendar_grid
 from .numbers import KIND_WORDS
 
 # %% ../../nbs/table/dates.ipynb #c049
-_CONVERT = Advice(
-    "convert it with pandas.to_datetime",
-    "write it like 2024-12-31",
-)
+_CONVERT = Advice("convert it with pandas.to_datetime", "write it like 2024-12-31")
 _WITHOUT_ZONE = Advice(
     "make it plain with .dt.tz_convert('UTC').dt.tz_localize(None)",
     "write it in UTC, without a zone",

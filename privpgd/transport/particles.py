@@ -67,8 +67,7 @@ def _first_particles(
         raise InputError(
             "is unknown",
             "use 'uniform', 'independent' or an array of particles",
-            argument="start",
-            value=start,
+            start=start,
         )
     z = np.array(start, np.float32, order="F")
     check_shape("start", z, m, embedding.dim, remedy="give one row a particle")
@@ -125,11 +124,7 @@ class DescentOptions:
         one_of("gradient", self.gradient, ("exact", "histogram"))
         one_of("optimizer", self.optimizer, _OPTIMIZERS)
         if self.penalty is not None and not callable(self.penalty):
-            raise InputError(
-                "is not a function of the particles",
-                argument="penalty",
-                value=self.penalty,
-            )
+            raise InputError("is not a function of the particles", penalty=self.penalty)
         weight = self.penalty_weight
         finite_number("penalty_weight", weight, positive=False, least=-math.inf)
 
@@ -188,8 +183,7 @@ def _torch_device(device: str):
         raise InputError(
             "cannot be used here",
             "use 'auto', 'cpu', 'torch', or a torch device that this machine has",
-            argument="device",
-            value=device,
+            device=device,
         ) from None
 
 

@@ -89,7 +89,7 @@ def wasserstein_1d(
     check_shape("x", x, "points")
     check_shape("y", y, "points")
     if not 1 <= q < np.inf:
-        raise InputError("is not a finite order of at least 1", argument="q", value=q)
+        raise InputError("is not a finite order of at least 1", q=q)
     x, fx = _sorted_cdf(x, check_weights(wx, len(x), "wx"))
     y, fy = _sorted_cdf(y, check_weights(wy, len(y), "wy"))
     levels = np.sort(np.concatenate([[0.0], fx, fy]))
