@@ -192,6 +192,18 @@ def faults(path, limit=88):
     return [f"{name}: {fault}" for fault in found]
 
 
+def without_exercises(numbers, parts=("I", "II", "III", "IV", "V"), least=3):
+    "Chapters of the first five parts without exercises, solutions or a self-check."
+    for name, number in numbers.items():
+        notebook = json.loads((root / "nbs" / name).read_text(encoding="utf-8"))
+        by_id = {c.get("id"): "".join(c["source"]) for c in notebook["cells"]}
+        text = by_id.get("exercise", "")
+        asked = len(re.findall(r"^\d+\. ", text, re.M))
+        whole = asked >= least and "*Check yourself:*" in text and "solution" in by_id
+        if number.split(".")[0] in parts and not whole:
+            yield f"{name}: {asked} exercises; {least}, solutions and a check are asked"
+
+
 def main():
     pages = sorted((root / "_proc").rglob("*.ipynb"))
     if not pages:
@@ -199,7 +211,8 @@ def main():
     numbers = chapters()
     for path in pages:
         finish(path, numbers)
-    if found := [fault for path in pages for fault in faults(path)]:
+    found = [fault for path in pages for fault in faults(path)]
+    if found := [*found, *without_exercises(numbers)]:
         sys.exit("\n".join(found))
     print(f"{len(pages)} pages finished, {len(numbers)} of them chapters")
 
