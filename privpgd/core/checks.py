@@ -5,9 +5,20 @@
 # %% auto #0
 __all__ = [
     "NOTHING",
+    "TRUTH",
+    "TEXT",
+    "SEED",
     "Advice",
     "shorten",
     "InputError",
+    "Form",
+    "whole",
+    "finite",
+    "choice",
+    "optional",
+    "fulfils",
+    "check_value",
+    "check_fields",
     "whole_number",
     "as_number",
     "finite_number",
@@ -29,7 +40,7 @@ import copy
 import dataclasses
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -143,9 +154,107 @@ class InputError(ValueError):
 
 
 # %% ../../nbs/core/checks.ipynb #c0e5159
+class Form(NamedTuple):
+    "What a value must be."
+
+    fits: Callable[[Any], Any]  # whether a value is right; it may raise
+    words: str  # such as "a whole number of at least 1"
+    remedy: str | Advice = ""  # what to do
+
+
 def _at_most(most: float) -> str:
     "The words for an upper limit; none if there is no limit."
     return "" if most == np.inf else f" and at most {most:,.7g}"
+
+
+def _as_float(value: Any) -> float:
+    "The value as a float; raise unless it is a number."
+    if hasattr(value, "spent"):  # measured with noise: it keeps what it cost
+        return getattr(value, "value", value)
+    if isinstance(value, (bool, np.bool_, str)):
+        raise TypeError
+    return float(value)
+
+
+def whole(least: int = 0, most: float = np.inf) -> Form:
+    "A whole number within limits."
+
+    def fits(value: Any) -> bool:
+        number = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        return number and least <= value <= most
+
+    return Form(fits, f"a whole number of at least {least}{_at_most(most)}")
+
+
+def finite(
+    least: float = 0.0,  # smallest value that makes sense
+    most: float = np.inf,  # largest value that makes sense
+    positive: bool = False,  # zero is refused
+) -> Form:
+    "A finite number within limits."
+
+    def fits(value: Any) -> bool:
+        number = _as_float(value)
+        above = number > 0 if positive else number >= least
+        return bool(np.isfinite(number)) and above and number <= most
+
+    at_least = {0.0: ", 0 or more", -np.inf: ""}.get(least, f", {least:g} or more")
+    kind = "positive number" if positive else f"number{at_least}"
+    return Form(fits, f"a finite {kind}{_at_most(most)}")
+
+
+def choice(*choices: Any) -> Form:
+    "One of a few values."
+    use = f"use one of {', '.join(map(repr, choices))}"
+    return Form(lambda value: np.isscalar(value) and value in choices, "known", use)
+
+
+def optional(form: Form) -> Form:
+    "None, or what another form asks for."
+    return form._replace(fits=lambda value: value is None or form.fits(value))
+
+
+TRUTH = Form(lambda value: isinstance(value, (bool, np.bool_)), "True or False")
+TEXT = Form(lambda value: isinstance(value, str) and value, "a text that is not empty")
+
+
+def fulfils(value: Any, form: Form) -> bool:
+    "Whether a value is what a form asks for."
+    try:
+        return bool(form.fits(value))
+    except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError):
+        return False
+    except RuntimeError:  # as torch says it
+        return False
+
+
+def check_value(
+    name: str,  # of the argument
+    value: Any,
+    form: Form,
+    remedy: str | Advice = "",  # what to do; that of the form if it is empty
+) -> Any:  # the value
+    "The value; raise unless it is what a form asks for."
+    if not fulfils(value, form):
+        raise InputError(f"is not {form.words}", remedy or form.remedy, **{name: value})
+    return value
+
+
+def check_fields(
+    record: Any,  # with fields
+    place: str = "",  # what it is, such as "Column 'age'"; empty: options of a call
+    error: type[InputError] = InputError,  # its class
+    /,
+    **forms: Form,  # field -> what it must be
+) -> None:
+    "Raise one sentence for the first field of a record that is not what it must be."
+    for name, form in forms.items():
+        value = getattr(record, name)
+        if not place:
+            check_value(name, value, form)
+        elif not fulfils(value, form):
+            problem = f"{place} has {name}={shorten(repr(value))}, which is not"
+            raise error(f"{problem} {form.words}", form.remedy)
 
 
 def whole_number(
@@ -156,15 +265,7 @@ def whole_number(
     most: float = np.inf,  # largest value that makes sense
 ) -> int:
     "The value as an int; raise unless it is a whole number within these limits."
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:
-        raise InputError(
-            f"is not a whole number of at least {least}{_at_most(most)}",
-            remedy,
-            argument=name,
-            value=value,
-        )
-    return int(value)
+    return int(check_value(name, value, whole(least, most), remedy))
 
 
 def as_number(
@@ -173,14 +274,8 @@ def as_number(
     remedy: str | Advice = "",  # what to do
 ) -> float:  # may be infinite, or NaN
     "The value as a float; raise unless it is a number."
-    if hasattr(value, "spent"):  # measured with noise: it keeps what it cost
-        return getattr(value, "value", value)
-    try:
-        if not isinstance(value, (bool, np.bool_, str)):
-            return float(value)
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        pass
-    raise InputError("is not a number", remedy, argument=name, value=value)
+    number = Form(lambda x: _as_float(x) is not None, "a number")
+    return _as_float(check_value(name, value, number, remedy))
 
 
 def finite_number(
@@ -192,21 +287,7 @@ def finite_number(
     least: float = 0.0,  # smallest value that makes sense, if it need not be positive
 ) -> float:
     "The value as a float; raise unless it is finite and within these limits."
-    try:
-        number = as_number(name, value)
-    except InputError:
-        number = np.nan
-    fits = np.isfinite(number) and least <= number <= most
-    if not fits or (positive and number <= 0):
-        at_least = {0.0: ", 0 or more", -np.inf: ""}.get(least, f", {least:g} or more")
-        kind = "positive number" if positive else f"number{at_least}"
-        raise InputError(
-            f"is not a finite {kind}{_at_most(most)}",
-            remedy,
-            argument=name,
-            value=value,
-        )
-    return number
+    return _as_float(check_value(name, value, finite(least, most, positive), remedy))
 
 
 _Choice = TypeVar("_Choice", str, int)
@@ -218,29 +299,26 @@ def one_of(
     choices: Iterable[_Choice],  # what is known
 ) -> _Choice:
     "The value; raise unless it is one of `choices`."
-    choices = list(choices)
-    if not np.isscalar(value) or value not in choices:
-        raise InputError(
-            "is not known",
-            f"use one of {', '.join(map(repr, choices))}",
-            argument=name,
-            value=value,
-        )
-    return value  # type: ignore[return-value]
+    return check_value(name, value, choice(*choices))
+
+
+def _makes_numbers(seed: Any) -> bool:
+    "Whether numpy can make random numbers from a seed."
+    return np.random.default_rng(seed) is not None
+
+
+SEED = Form(
+    _makes_numbers,
+    "a seed",
+    "give a whole number, 0 or more, a numpy Generator, or None",
+)
 
 
 def check_seed(
     seed: Any,  # a whole number, a numpy Generator or None
 ) -> None:
     "Raise if numpy cannot make random numbers from it."
-    try:
-        np.random.default_rng(seed)
-    except (TypeError, ValueError):
-        raise InputError(
-            "is not a seed",
-            "give a whole number, 0 or more, a numpy Generator, or None",
-            seed=seed,
-        ) from None
+    check_value("seed", seed, SEED)
 
 
 # %% ../../nbs/core/checks.ipynb #cd5b0df
@@ -305,11 +383,8 @@ def check_masses(
     "Raise unless the masses are finite, none is negative, and their sum is right."
     total = masses.sum()
     if not (np.isfinite(masses).all() and (masses >= 0).all() and total > 0):
-        raise InputError(
-            "must hold finite numbers, none negative and not all zero",
-            remedy,
-            argument=name,
-        )
+        must = "must hold finite numbers, none negative and not all zero"
+        raise InputError(must, remedy, argument=name)
     if abs(total - 1) > tolerance:
         raise InputError(f"adds to {total:.6g} and not to 1", remedy, argument=name)
 
@@ -334,11 +409,8 @@ def check_clique(
     "Positions of the columns; raise unless there are some, all known, each once."
     positions = find_columns(clique, names)
     if not clique or len(set(clique)) < len(clique):
-        raise InputError(
-            "is no clique",
-            "name at least one column, and each only once",
-            clique=clique,
-        )
+        once = "name at least one column, and each only once"
+        raise InputError("is no clique", once, clique=clique)
     return positions
 
 
@@ -355,11 +427,8 @@ def make_options(
 ) -> _T:
     "A record of options: the given one or the defaults, with some fields replaced."
     if options is not None and not isinstance(options, (kind, Mapping)):
-        raise InputError(
-            f"is not a {kind.__name__}",
-            "give one, or its fields by keyword",
-            options=options,
-        )
+        fields_too = "give one, or its fields by keyword"
+        raise InputError(f"is not a {kind.__name__}", fields_too, options=options)
     if isinstance(options, Mapping):
         fields = {**options, **fields}
         options = None

@@ -15,7 +15,6 @@ __all__ = [
     "decimal_bins",
     "place_on_grid",
     "BinnedColumn",
-    "check_whole",
     "check_bins",
 ]
 
@@ -30,11 +29,11 @@ import pandas as pd
 from privpgd.table.columns import (
     ClipWarning,
     Column,
-    SchemaError,
+    check_column,
     set_fields,
 )
 
-from ..core.checks import InputError, whole_number
+from ..core.checks import optional, whole
 from .grids import Fine, Grid
 
 
@@ -270,22 +269,8 @@ class BinnedColumn(Column):
         return np.where(known, find_bins(self._ends[0], x), np.int32(-1))
 
 
-def check_whole(
-    column: BinnedColumn,
-    field: str,  # name of a field
-    least: int,  # smallest value
-    most: int,  # largest value
-) -> None:
-    "Check that a field is a whole number between two others, and store it as an int."
-    try:
-        value = whole_number(field, getattr(column, field), least, most=most)
-    except InputError as error:
-        raise SchemaError(f"Column {column.name!r}: {error}") from None
-    set_fields(column, **{field: value})
-
-
 def check_bins(column: BinnedColumn) -> None:
     "Check that the number of bins is a whole number within reason, or left out."
-    if column.bins is None:
-        return
-    check_whole(column, "bins", 1, 1_000_000)
+    check_column(column, bins=optional(whole(1, 1_000_000)))
+    if column.bins is not None:
+        set_fields(column, bins=int(column.bins))

@@ -5,6 +5,7 @@
 # %% auto #0
 __all__ = [
     "QUOTING",
+    "ENCODING",
     "read_number",
     "write_number",
     "read_dates",
@@ -13,7 +14,6 @@ __all__ = [
     "write_time",
     "TextFormat",
     "FileFormat",
-    "check_encoding",
 ]
 
 # %% ../../nbs/table/cleaning.ipynb #c0a5379
@@ -27,7 +27,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..core.checks import InputError
+from privpgd.core.checks import (
+    TRUTH,
+    Form,
+    InputError,
+    check_fields,
+    choice,
+    optional,
+    whole,
+)
 
 # %% ../../nbs/table/cleaning.ipynb #c65a4bf
 _SPACES = "  \u202f "  # spaces that look alike
@@ -269,49 +277,39 @@ def _plain_fields(form: Any) -> dict:
     return {n: list(v) if isinstance(v, tuple) else v for n, v in given.items()}
 
 
-def _check_date_format(what: str, form: Any) -> None:
-    "Refuse a date format through which a date is lost."
-    day = datetime(2024, 11, 23, 14, 35, 10)
-    try:
-        text = write_date(day, form)
-        again = read_dates(pd.Series([text], dtype=object), form)
-        known = bool(again.notna().all()) and "%" in form
-    except (ValueError, TypeError, AttributeError):
-        known = False
-    if not known:
-        raise InputError(
-            f"The {what} format {form!r} cannot be read back",
-            "write it as in %d/%m/%Y, %Y-%m-%d %H:%M or %H:%M",
-        )
+def _keeps_dates(form: str) -> bool:
+    "Whether a date that is written in a format can be read back."
+    text = write_date(datetime(2024, 11, 23, 14, 35, 10), form)
+    again = read_dates(pd.Series([text], dtype=object), form)
+    return bool(again.notna().all()) and "%" in form
+
+
+_PLAIN = Form(lambda value: isinstance(value, str), "a text")
+_DATES = Form(
+    _keeps_dates,
+    "a format that can be read back",
+    "write it as in %d/%m/%Y, %Y-%m-%d %H:%M or %H:%M",
+)
+_THOUSANDS = ("", *",.'’_", *_SPACES)
+_TEXT_FORMS = dict(
+    decimal=choice(".", ","),
+    thousands=choice(*_THOUSANDS),
+    before=_PLAIN,
+    after=_PLAIN,
+    na=Form(lambda words: all(isinstance(w, str) for w in words), "a list of texts"),
+    digits=optional(whole(0, 12)),
+    words=optional(Form(lambda words: len(set(words)) == 2, "two different words")),
+    date=optional(_DATES),
+    time=optional(_DATES),
+)
 
 
 def _check_format(form: TextFormat) -> None:
     "Refuse a format that contradicts itself."
-    for name in ("decimal", "thousands", "before", "after", "date", "time"):
-        value = getattr(form, name)
-        if value is not None and not isinstance(value, str):
-            raise InputError(f"A text format needs text for {name}, not {value!r}")
-    if form.decimal not in (".", ","):
-        raise InputError(
-            f"The decimal mark {form.decimal!r} is not known", "use a point or a comma"
-        )
-    if form.thousands == form.decimal or form.thousands not in ("", *",.'’_", *_SPACES):
-        raise InputError(
-            f"The thousands mark {form.thousands!r} is not possible",
-            "use a comma, a point, an apostrophe or a space, and not the decimal mark",
-        )
-    if not all(isinstance(word, str) for word in form.na):
-        raise InputError(f"The words for missing must be texts, not {form.na!r}")
-    whole = isinstance(form.digits, int) and 0 <= form.digits <= 12
-    if form.digits is not None and not whole:
-        raise InputError(f"digits is a whole number from 0 to 12, not {form.digits!r}")
-    if form.words is not None and len(set(form.words)) != 2:
-        raise InputError(
-            f"The words for false and true must be two, not {form.words!r}"
-        )
-    for what in ("date", "time"):
-        if getattr(form, what) is not None:
-            _check_date_format(what, getattr(form, what))
+    check_fields(form, "A text format", **_TEXT_FORMS)
+    if form.thousands == form.decimal:
+        words = f"One mark, {form.decimal!r}, cannot cut thousands and decimals"
+        raise InputError(words, "use two marks")
 
 
 # %% ../../nbs/table/cleaning.ipynb #c357454
@@ -329,36 +327,26 @@ class FileFormat:
     wrapped: bool = False  # every line as a whole is in quotes
 
     def __post_init__(self):
-        if not isinstance(self.separator, str) or len(self.separator) != 1:
-            raise InputError(
-                f"The separator {self.separator!r} is not one character",
-                "use a comma, a semicolon, a tab or a bar",
-            )
-        check_encoding(self.encoding)
-        if self.quoting not in QUOTING:
-            raise InputError(
-                f"quoting={self.quoting!r} is not known",
-                f"use one of {', '.join(QUOTING)}",
-            )
-        if self.newline not in ("\n", "\r\n", "\r"):
-            raise InputError(f"A line cannot end with {self.newline!r}")
+        check_fields(self, "A file format", **_FILE_FORMS)
 
     def to_dict(self) -> dict:
         "The fields that say something, for JSON."
         return _plain_fields(self)
 
 
-def check_encoding(
-    name: str,  # such as "latin-1"
-) -> str:
-    "The name of an encoding of text; raise if Python does not know it."
-    try:
-        known = codecs.lookup(name)._is_text_encoding  # type: ignore[attr-defined]
-    except (LookupError, TypeError):
-        known = False
-    if not known:
-        raise InputError(
-            f"The encoding {name!r} is not known",
-            "use utf-8, latin-1, cp1252 or utf-16",
-        )
-    return name
+ENCODING = Form(
+    lambda name: codecs.lookup(name)._is_text_encoding,  # type: ignore[attr-defined]
+    "a known encoding",
+    "use utf-8, latin-1, cp1252 or utf-16",
+)
+_FILE_FORMS = dict(
+    separator=Form(
+        lambda mark: isinstance(mark, str) and len(mark) == 1,
+        "one character",
+        "use a comma, a semicolon, a tab or a bar",
+    ),
+    encoding=ENCODING,
+    quoting=choice(*QUOTING),
+    newline=choice("\n", "\r\n", "\r"),
+    wrapped=TRUTH,
+)

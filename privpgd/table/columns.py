@@ -12,7 +12,9 @@ __all__ = [
     "is_missing",
     "Column",
     "set_fields",
+    "check_column",
     "check_common",
+    "read_record",
     "output_dtype",
     "check_dtype",
     "check_fine",
@@ -25,12 +27,22 @@ import dataclasses
 import re
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from ..core.checks import Advice, InputError, one_of
+from privpgd.core.checks import (
+    TRUTH,
+    Advice,
+    Form,
+    InputError,
+    check_fields,
+    choice,
+    one_of,
+)
+
+from ..core.checks import TEXT as TEXT_FORM
 from ..core.records import Axis
 from .cleaning import TextFormat
 from .grids import Fine
@@ -275,42 +287,35 @@ def set_fields(column: Column, **fields: Any) -> None:
         object.__setattr__(column, field, value)
 
 
+def check_column(column: Column, **forms: Form) -> None:
+    "Raise one sentence unless the fields of a column are what they must be."
+    check_fields(column, f"Column {column.name!r}", SchemaError, **forms)
+
+
 def check_common(column: Column) -> None:
     "Check and normalise the fields that all kinds share."
-    name = column.name
-    if not isinstance(name, str) or not name:
-        raise SchemaError(
-            f"The name of a column must be text that is not empty, not {name!r}"
-        )
-    if not isinstance(column.missing, (bool, np.bool_)):
-        raise SchemaError(
-            f"Column {name!r} needs missing=True or missing=False, not "
-            f"{column.missing!r}"
-        )
-    if column.source not in SOURCES:
-        raise SchemaError(
-            f"Column {name!r} needs a source among {', '.join(SOURCES)}, not "
-            f"{column.source!r}"
-        )
+    check_column(column, name=TEXT_FORM, missing=TRUTH, source=choice(*SOURCES))
     set_fields(column, missing=bool(column.missing), dtype=_dtype_name(column))
     if column.format is not None:
-        set_fields(column, format=_check_format(column))
+        place = f"Column {column.name!r}, format"
+        set_fields(column, format=read_record(TextFormat, column.format, place))
 
 
-def _check_format(column: Column) -> TextFormat | None:
-    "The text format of a column, also from the plain values of a file."
-    form: Any = column.format
+_Record = TypeVar("_Record")
+
+
+def read_record(
+    kind: type[_Record],  # a dataclass
+    facts: Any,  # one, or its fields as a file has them
+    place: str,  # where they stand
+) -> _Record:
+    "A record from the plain values of a file; raise one sentence if they are none."
     try:
-        form = form if isinstance(form, TextFormat) else TextFormat(**form)
-    except InputError as error:
-        problem = f"Column {column.name!r}: {error.problem}"
-        raise SchemaError(problem, error.remedy) from None
-    except TypeError:
-        fields = ", ".join(f.name for f in dataclasses.fields(TextFormat))
-        raise SchemaError(
-            f"Column {column.name!r} has the text format {form!r}", f"it knows {fields}"
-        ) from None
-    return form
+        return facts if isinstance(facts, kind) else kind(**facts)
+    except (TypeError, ValueError, OverflowError) as error:
+        known = ", ".join(f.name for f in dataclasses.fields(kind))  # type: ignore
+        words = str(error).rstrip(".") if isinstance(error, ValueError) else repr(facts)
+        raise SchemaError(f"{place}: {words}", f"it knows {known}") from None
 
 
 def _dtype_name(column: Column) -> str | None:
@@ -322,10 +327,8 @@ def _dtype_name(column: Column) -> str | None:
     try:
         dtype = pd.api.types.pandas_dtype(column.dtype)
     except (TypeError, ValueError):
-        raise SchemaError(
-            f"Column {column.name!r} has the dtype {column.dtype!r} that pandas does "
-            "not know"
-        ) from None
+        unknown = f"the dtype {column.dtype!r} that pandas does not know"
+        raise SchemaError(f"Column {column.name!r} has {unknown}") from None
     if isinstance(dtype, np.dtype) and dtype.kind == "U":
         return TEXT
     return str(dtype)
@@ -355,11 +358,8 @@ def check_dtype(column: Column) -> None:
     except (ValueError, TypeError, OverflowError, Warning):
         survives = False
     if not survives:
-        raise SchemaError(
-            f"Column {column.name!r} cannot come back as dtype {column.dtype!r}, which "
-            "does not hold a value for each of its levels or bins",
-            "choose another dtype, or change the column",
-        )
+        problem = f"Column {column.name!r} cannot come back as dtype {column.dtype!r}"
+        raise SchemaError(problem, "it must hold a value for each level or bin")
 
 
 # %% ../../nbs/table/columns.ipynb #c029791
@@ -371,17 +371,10 @@ def check_fine(
     "Check and normalise the fine histogram of a column, if there is one."
     if column.fine is None:
         return
-    try:
-        facts = column.fine
-        fine = facts if isinstance(facts, Fine) else Fine(**facts)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise SchemaError(f"Column {column.name!r}: {error}".rstrip(".")) from None
+    fine = read_record(Fine, column.fine, f"Column {column.name!r}, fine")
     if fine.bins[0] != low or max(fine.bins[-1], fine.last[-1]) > high:
-        raise SchemaError(
-            f"Column {column.name!r} has a fine histogram that does not fit its bounds "
-            "or levels",
-            "learn it again",
-        )
+        problem = "has a fine histogram that does not fit its bounds or levels"
+        raise SchemaError(f"Column {column.name!r} {problem}", "learn it again")
     set_fields(column, fine=fine)
 
 

@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 
 from privpgd.table.columns import (
-    Column,
     SchemaError,
+    check_column,
     check_common,
     check_dtype,
     check_fine,
@@ -32,7 +32,7 @@ from privpgd.table.columns import (
     set_fields,
 )
 
-from ..core.checks import Advice
+from ..core.checks import Advice, Form
 from .bins import BinnedColumn, check_bins, place_in_bins, whole_bins
 from .cleaning import TextFormat
 from .grids import Fine, Grid, calendar_grid
@@ -63,10 +63,8 @@ def parse_iso_dates(
     try:
         dates = pd.to_datetime(texts, format="ISO8601", errors="coerce")
     except ValueError:
-        raise SchemaError(
-            f"Column {name!r} mixes time zones",
-            _then(_CONVERT, ", and ", _WITHOUT_ZONE),
-        ) from None
+        advice = _then(_CONVERT, ", and ", _WITHOUT_ZONE)
+        raise SchemaError(f"Column {name!r} mixes time zones", advice) from None
     wrong = texts[dates.isna() | ~texts.str.match(r"\s*\d{4}").astype(bool)]
     if len(wrong):
         problem = (
@@ -95,19 +93,16 @@ def to_microseconds(
     if kind == "string":
         values = parse_iso_dates(name, values)
     elif kind not in ("datetime64", "datetime", "date"):
-        raise SchemaError(
-            f"Column {name!r} is a date but holds {KIND_WORDS.get(kind, kind)}",
-            _then(_CONVERT, ", or declare another kind"),
-        )
+        problem = f"Column {name!r} is a date but holds {KIND_WORDS.get(kind, kind)}"
+        raise SchemaError(problem, _then(_CONVERT, ", or declare another kind"))
     try:
         values = pd.to_datetime(values)
         zone = values.dt.tz
         if zone is None:
             return values.to_numpy("datetime64[us]").view(np.int64)
     except (ValueError, OverflowError, TypeError, AttributeError):
-        raise SchemaError(
-            f"Column {name!r} holds dates that cannot be read together", _CONVERT
-        ) from None
+        problem = f"Column {name!r} holds dates that cannot be read together"
+        raise SchemaError(problem, _CONVERT) from None
     advice = _WITHOUT_ZONE
     if kind == "string":
         advice = _then(_CONVERT, ", and ", _WITHOUT_ZONE)
@@ -183,28 +178,16 @@ def _iso_text(instant: pd.Timestamp) -> str:
     return instant.isoformat().removesuffix("T00:00:00")
 
 
-def _parse_bound(
-    column: Column,  # whose bound
-    what: str,  # "low" or "high"
+def _is_instant(
     x: Any,  # ISO text, date, datetime, Timestamp or datetime64
-) -> pd.Timestamp:
-    "A public bound as an instant without a time zone."
-    try:
-        known = isinstance(x, (str, date, np.datetime64))
-        instant = pd.Timestamp(x) if known else pd.NaT
-    except (ValueError, OverflowError):
-        instant = pd.NaT
-    if instant is pd.NaT:
-        raise SchemaError(
-            f"Column {column.name!r} needs a date such as '2024-12-31' for {what}, not "
-            f"{x!r}"
-        )
-    if instant.tz is not None:
-        raise SchemaError(
-            f"Column {column.name!r} needs a date without a time zone for {what}, not "
-            f"{x!r}"
-        )
-    return instant.as_unit("us")
+) -> bool:
+    "Whether a bound is an instant without a time zone."
+    known = isinstance(x, (str, date, np.datetime64))
+    instant = pd.Timestamp(x) if known else pd.NaT
+    return instant is not pd.NaT and instant.tz is None
+
+
+_INSTANT = Form(_is_instant, "a date such as '2024-12-31', without a time zone")
 
 
 # %% ../../nbs/table/dates.ipynb #c052
@@ -232,27 +215,22 @@ class Datetime(BinnedColumn):
         check_common(self)
         check_bins(self)
         if re.search(r"\[\w+, ", self.dtype or ""):
-            raise SchemaError(
-                f"Column {self.name!r} has a time zone ({self.dtype})", _WITHOUT_ZONE
-            )
-        low = _parse_bound(self, "low", self.low)
-        high = _parse_bound(self, "high", self.high)
+            problem = f"Column {self.name!r} has a time zone ({self.dtype})"
+            raise SchemaError(problem, _WITHOUT_ZONE)
+        check_column(self, low=_INSTANT, high=_INSTANT)
+        low, high = (pd.Timestamp(x).as_unit("us") for x in (self.low, self.high))
         set_fields(self, low=_iso_text(low), high=_iso_text(high))
         if low >= high:
-            raise SchemaError(
-                f"Column {self.name!r} needs low < high, not low={self.low} and "
-                f"high={self.high}"
-            )
+            problem = f"needs low < high, not low={self.low} and high={self.high}"
+            raise SchemaError(f"Column {self.name!r} {problem}")
         if self.fine is not None:
             set_fields(self, bins=None)
             check_fine(self, *self._tick_limits)
         for first, last in (self._ends, self._ticks):
             if (first > last).any():
-                raise SchemaError(
-                    f"Column {self.name!r} has bins without a value of dtype "
-                    f"{self.dtype or 'datetime64[us]'!r}",
-                    "use fewer bins or a finer dtype",
-                )
+                dtype = f"{self.dtype or 'datetime64[us]'!r}"
+                problem = f"Column {self.name!r} has bins without a value of dtype"
+                raise SchemaError(f"{problem} {dtype}", "use fewer bins")
         check_dtype(self)
 
     @property

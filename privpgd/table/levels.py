@@ -19,6 +19,7 @@ from privpgd.table.columns import (
     TEXT,
     Column,
     SchemaError,
+    check_column,
     check_common,
     check_dtype,
     check_fine,
@@ -26,64 +27,46 @@ from privpgd.table.columns import (
     set_fields,
 )
 
-from ..core.checks import Advice
+from ..core.checks import Advice, Form
 from .cleaning import TextFormat
 from .grids import Fine, Grid, level_grid
 
 
 # %% ../../nbs/table/levels.ipynb #c017
-def _check_level(
-    column: Column,  # whose level
-    level: Any,  # a level as the user wrote it
-) -> str | int | float | bool:  # the same level as a plain Python value
-    "A level as a plain Python value; raise if it cannot be one."
-    if isinstance(level, np.generic):
-        level = level.item()
-    plain = isinstance(level, (str, int, float))
-    if not plain or level != level or level in (np.inf, -np.inf):
-        raise SchemaError(
-            f"Column {column.name!r} cannot have the level {level!r}",
-            "levels are text or finite numbers, and missing values are declared with "
-            "missing=True",
-        )
+def _plain_level(level: Any) -> Any:
+    "A level as a plain Python value."
+    level = level.item() if isinstance(level, np.generic) else level
+    return str(level) if isinstance(level, str) else level
+
+
+def _is_level(level: Any) -> bool:
+    "Whether a value can be a level: text, or a number that integer dtypes hold."
     if isinstance(level, str):
-        return str(level)
-    if abs(level) >= 2**63:
-        raise SchemaError(
-            f"Column {column.name!r} has the level {level!r} that no integer dtype "
-            "holds",
-            "write its levels as text",
-        )
-    return level
+        return True
+    return isinstance(level, (int, float)) and bool(abs(level) < 2**63)
 
 
 def _check_levels(column: "LevelledColumn") -> None:
     "Check and normalise levels, and append the level that gathers unknown values."
-    wrong = isinstance(column.levels, (str, bytes, dict))
-    if wrong or not isinstance(column.levels, Iterable):
-        raise SchemaError(
-            f"Column {column.name!r} needs a list of levels, not {column.levels!r}"
-        )
-    levels = [_check_level(column, level) for level in column.levels]
-    if column.other is not None:
-        other = _check_level(column, column.other)
-        set_fields(column, other=other)
-        if other not in levels:
-            levels.append(other)
-    if not levels:
-        raise SchemaError(f"Column {column.name!r} has no levels", "list at least one")
-    if len({isinstance(level, str) for level in levels}) > 1:
-        raise SchemaError(
-            f"Column {column.name!r} mixes text and numbers in its levels (or in "
-            "other)",
-            "use one of the two",
-        )
-    if len(set(levels)) < len(levels):
+    given, problem = column.levels, ""
+    listed = isinstance(given, Iterable) and not isinstance(given, (str, bytes, dict))
+    levels = [_plain_level(level) for level in given] if listed else []
+    other = _plain_level(column.other)
+    if other is not None and other not in levels:
+        levels.append(other)
+    if wrong := [level for level in levels if not _is_level(level)]:
+        problem = f"cannot have the level {wrong[0]!r}"
+    elif not levels:
+        problem = f"has no levels but {given!r}"
+    elif len({isinstance(level, str) for level in levels}) > 1:
+        problem = "mixes text and numbers in its levels (or in other)"
+    elif len(set(levels)) < len(levels):
         twice = next(level for i, level in enumerate(levels) if level in levels[:i])
-        raise SchemaError(
-            f"Column {column.name!r} lists the level {twice!r} twice", "list it once"
-        )
-    set_fields(column, levels=tuple(levels))
+        problem = f"lists the level {twice!r} twice"
+    if problem:
+        remedy = "list texts or finite numbers, each once; missing=True is for the rest"
+        raise SchemaError(f"Column {column.name!r} {problem}", remedy)
+    set_fields(column, levels=tuple(levels), other=other)
 
 
 # %% ../../nbs/table/levels.ipynb #c019
@@ -106,10 +89,8 @@ def _distinct_values(
     try:
         index, found = _factorize(values)
     except TypeError:
-        raise SchemaError(
-            f"Column {column.name!r} holds values that are neither text nor numbers",
-            "convert it",
-        ) from None
+        problem = "holds values that are neither text nor numbers"
+        raise SchemaError(f"Column {column.name!r} {problem}", "convert it") from None
     distinct = found.tolist()
     _check_same_type(column, distinct)
     return index, distinct
@@ -342,19 +323,22 @@ class Categorical(LevelledColumn):
 
 def _check_embed(column: Categorical) -> None:
     "Check and normalise the coordinates of a categorical column."
-    if isinstance(column.embed, str) and column.embed in ("line", "simplex"):
-        return
-    try:
-        points = np.array(column.embed, dtype=float)
-    except (TypeError, ValueError):
-        points = np.empty(0)
-    if points.ndim == 1:
-        points = points[:, None]
-    shape_fits = points.ndim == 2 and len(points) == column.size and points.size > 0
-    if not shape_fits or not np.isfinite(points).all():
-        raise SchemaError(
-            f"Column {column.name!r} needs embed='line', embed='simplex' or "
-            f"{column.size} rows of finite coordinates (one for each code), not "
-            f"{column.embed!r}"
-        )
-    set_fields(column, embed=tuple(map(tuple, points.tolist())))
+    how = f"'line', 'simplex' or {column.size} rows of finite coordinates, one a code"
+    check_column(column, embed=Form(lambda x: _fits_levels(x, column.size), how))
+    if not isinstance(column.embed, str):
+        set_fields(column, embed=tuple(map(tuple, _as_points(column.embed).tolist())))
+
+
+def _as_points(embed: Any) -> np.ndarray:  # (k, p)
+    "Coordinates of levels as an array; on a line if there is one number a level."
+    points = np.array(embed, dtype=float)
+    return points[:, None] if points.ndim == 1 else points
+
+
+def _fits_levels(embed: Any, size: int) -> bool:
+    "Whether a word or coordinates place all levels."
+    if isinstance(embed, str):
+        return embed in ("line", "simplex")
+    points = _as_points(embed)
+    fits = points.ndim == 2 and len(points) == size and points.size > 0
+    return fits and bool(np.isfinite(points).all())

@@ -22,7 +22,6 @@ from privpgd.table.bins import (
     EQUAL_BINS,
     BinnedColumn,
     check_bins,
-    check_whole,
     decimal_bins,
     place_in_bins,
     place_on_grid,
@@ -30,8 +29,8 @@ from privpgd.table.bins import (
     whole_bins,
 )
 from privpgd.table.columns import (
-    Column,
     SchemaError,
+    check_column,
     check_common,
     check_dtype,
     check_fine,
@@ -39,7 +38,7 @@ from privpgd.table.columns import (
     set_fields,
 )
 
-from ..core.checks import Advice
+from ..core.checks import TRUTH, Advice, Form, optional, whole
 from .cleaning import TextFormat
 from .grids import Fine, Grid, number_grid
 
@@ -64,19 +63,15 @@ def to_numbers(
         return to_numbers(name, pd.Series(values.cat.categories))[values.cat.codes]
     kind = pd.api.types.infer_dtype(values, skipna=True)
     if kind not in ("integer", "floating", "mixed-integer-float", "decimal"):
-        raise SchemaError(
-            f"Column {name!r} is numeric but holds {KIND_WORDS.get(kind, kind)}",
-            "convert it to numbers, or declare another kind",
-        )
+        problem = f"Column {name!r} is numeric but holds {KIND_WORDS.get(kind, kind)}"
+        raise SchemaError(problem, "convert it to numbers, or declare another kind")
     try:
         x = values.to_numpy("float64", na_value=np.nan)
     except OverflowError:
         x = np.array([np.inf])
     if not np.isfinite(x).all():
-        raise SchemaError(
-            f"Column {name!r} has infinite values",
-            "replace them by missing ones, or by a bound",
-        )
+        remedy = "replace them by missing ones, or by a bound"
+        raise SchemaError(f"Column {name!r} has infinite values", remedy)
     return x
 
 
@@ -107,80 +102,57 @@ def any_numbers(
 
 
 # %% ../../nbs/table/numbers.ipynb #c041
-def _check_bound(
-    column: Column,
-    what: str,  # which bound, for the error
-    x: Any,
-) -> int | float:  # an int when it is whole, so that files read well
-    "A bound or edge as a plain number; raise unless it is finite."
+def _is_bound(x: Any) -> bool:
+    "Whether a bound or an edge is a finite number."
     number = isinstance(x, Real) and not isinstance(x, (bool, np.bool_))
-    if not number or not -1.7e308 < x < 1.7e308:
-        raise SchemaError(
-            f"Column {column.name!r} needs a finite number for {what}, not {x!r}"
-        )
+    return number and bool(-1.7e308 < x < 1.7e308)
+
+
+def _plain_number(x: Any) -> int | float:
+    "A bound or edge as an int when it is whole, so that files read well."
     return int(x) if abs(x) <= 2**53 and x == int(x) else float(x)
 
 
-def _check_decimals(column: "Numeric", largest: float) -> None:
-    "Check the number of decimals of a numeric column."
-    if column.decimals is None:
-        return
-    check_whole(column, "decimals", 0, 12)
-    name = column.name
-    if column._whole:
-        raise SchemaError(
-            f"Column {name!r} holds whole numbers, which have no decimals",
-            "leave decimals out",
-        )
-    if largest * 10.0**column.decimals > (2**50 if column.decimals else 2**53):
-        raise SchemaError(
-            f"Column {name!r} has bounds too large for {column.decimals} decimals",
-            "use fewer decimals",
-        )
+_BOUND = Form(_is_bound, "a finite number")
+_EDGES = Form(lambda edges: all(map(_is_bound, edges)), "a list of finite numbers")
 
 
 # %% ../../nbs/table/numbers.ipynb #c2a06ee
 def _check_bounds(column: "Numeric") -> None:
     "Check and normalise the bounds of a numeric column."
-    name = column.name
-    low = _check_bound(column, "low", column.low)
-    high = _check_bound(column, "high", column.high)
-    if not isinstance(column.integer, (bool, np.bool_)):
-        raise SchemaError(
-            f"Column {name!r} needs integer=True or integer=False, not "
-            f"{column.integer!r}"
-        )
-    if low >= high:
-        raise SchemaError(
-            f"Column {name!r} needs low < high, not low={low} and high={high}"
-        )
-    largest = max(abs(low), abs(high))
-    if column._whole and largest > 2**53:
-        raise SchemaError(
-            f"Column {name!r} has integer bounds beyond 2**53, where integers are no "
-            "longer exact",
-            "use narrower bounds or integer=False",
-        )
-    if column.integer and not (isinstance(low, int) and isinstance(high, int)):
-        raise SchemaError(
-            f"Column {name!r} is integer and needs whole bounds, not low={low} and "
-            f"high={high}"
-        )
-    _check_decimals(column, largest)
+    check_column(column, low=_BOUND, high=_BOUND, integer=TRUTH)
+    check_column(column, decimals=optional(whole(0, 12)))
+    low, high = _plain_number(column.low), _plain_number(column.high)
     set_fields(column, low=low, high=high, integer=bool(column.integer))
+    largest = max(abs(low), abs(high)) * 10.0 ** (column.decimals or 0)
+    problem = ""
+    if low >= high:
+        problem = "needs low < high"
+    elif column.integer and not (isinstance(low, int) and isinstance(high, int)):
+        problem = "is integer and needs whole bounds"
+    elif column._whole and column.decimals is not None:
+        problem = "holds whole numbers, which have no decimals"
+    elif column._whole and largest > 2**53:
+        problem = "needs integer bounds within 2**53, where integers are exact"
+    elif column.decimals is not None and largest > 2 ** (50 if column.decimals else 53):
+        problem = f"has bounds too large for {column.decimals} decimals"
+    if problem:
+        given = f"low={low}, high={high}, decimals={column.decimals}"
+        raise SchemaError(f"Column {column.name!r} {problem}", f"it has {given}")
+    if column.decimals is not None:
+        set_fields(column, decimals=int(column.decimals))
 
 
 def _check_edges(column: "Numeric") -> None:
     "Check and normalise the edges that a numeric column gives."
     low, high = column.low, column.high
+    check_column(column, bins=_EDGES)
     given: Any = column.bins
-    edges = [_check_bound(column, "every edge in bins", edge) for edge in given]
+    edges = [_plain_number(edge) for edge in given]
     increasing = all(a < b for a, b in zip(edges, edges[1:]))
     if len(edges) < 2 or [edges[0], edges[-1]] != [low, high] or not increasing:
-        raise SchemaError(
-            f"Column {column.name!r} needs edges that increase from low={low} to "
-            f"high={high}, not {edges}"
-        )
+        wanted = f"edges that increase from low={low} to high={high}"
+        raise SchemaError(f"Column {column.name!r} needs {wanted}, not {edges}")
     set_fields(column, bins=tuple(edges))
 
 
@@ -189,29 +161,15 @@ def _check_bins_hold_values(column: "Numeric") -> None:
     "Raise unless the edges differ in floating point and each bin holds a value."
     low, high = column.low, column.high
     finite = np.isfinite(float(high) - low)
+    problem = ""
     if not finite or not (np.diff(column.edges) > 0).all():
-        raise SchemaError(
-            f"Column {column.name!r} cannot cut low={low} to high={high} into these "
-            "bins in floating point",
-            "use fewer bins or other bounds",
-        )
-    first, last = column._ends
-    if (first <= last).all():
-        return
-    if column.decimals is not None:
-        raise SchemaError(
-            f"Column {column.name!r} has a bin without a number of {column.decimals} "
-            "decimals",
-            "use wider bins, or more decimals",
-        )
-    raise SchemaError(
-        f"Column {column.name!r} holds integers but has a bin without any",
-        Advice(
-            "use wider bins, or declare integer=True with a number of bins",
-            'use wider bins, or set "integer": true in the schema with a number of '
-            "bins",
-        ),
-    )
+        problem = "bins that are too narrow in floating point"
+    elif (np.subtract(*column._ends) > 0).any():
+        decimals = f"a number of {column.decimals} decimals"
+        problem = f"a bin without {'an integer' if column._whole else decimals}"
+    if problem:
+        place = f"Column {column.name!r} has {problem} between {low} and {high}"
+        raise SchemaError(place, "use wider bins")
 
 
 # %% ../../nbs/table/numbers.ipynb #c042

@@ -52,9 +52,9 @@ from privpgd.table.dtypes import (
     to_pandas_series,
 )
 from privpgd.table.schema_text import (
-    check_file_format,
     check_spent,
     json_lines,
+    read_file_format,
 )
 
 from ..core.checks import InputError, check_codes
@@ -274,7 +274,7 @@ class ColumnList:
                 f"Two columns have the name {twice[0]!r}", "rename one of them"
             )
         object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "file", check_file_format(self.file))
+        object.__setattr__(self, "file", read_file_format(self.file))
         for key in RULE_KEYS:
             if given := getattr(self, key):
                 object.__setattr__(self, key, text_rules(given, self.axes))
