@@ -60,19 +60,23 @@ def visible(cell):
     return not hidden and "include: false" not in source
 
 
-def fold(cell):
-    "Hide a cell of imports, fold a cell whose purpose is a test."
+def folded(title, source):
+    return f'#| code-fold: true\n#| code-summary: "{title}"\n' + source
+
+
+def fold(cell, show):
+    """Hide a cell of imports, fold a cell whose purpose is a test. `show` says what
+    readers see of the other code: "all" of it, a "title", or "nothing"."""
     source = "".join(cell["source"])
     if cell["cell_type"] != "code" or re.search(r"^#\| (echo|code-fold)", source, re.M):
         return
     body = statements(source)
-    if not body:
-        return
-    if all(map(is_import, body)):
+    if show == "nothing" or (body and all(map(is_import, body))):
         cell["source"] = "#| echo: false\n" + source
-    elif is_test(body[-1]) and not cell.get("outputs"):
-        fold_as = '#| code-fold: true\n#| code-summary: "Tests"\n'
-        cell["source"] = fold_as + source
+    elif body and is_test(body[-1]) and not cell.get("outputs"):
+        cell["source"] = folded("Tests", source)
+    elif show == "title":
+        cell["source"] = folded("Code", source)
 
 
 def relative_links(text, page):
@@ -98,15 +102,29 @@ def reading_minutes(cells):
     return max(1, round(words / 200 + lines / 30))
 
 
+def sidebar(name):
+    "The entries of one tab of the site."
+    bars = yaml.safe_load((root / "nbs/sidebar.yml").read_text(encoding="utf-8"))
+    return next(b for b in bars["website"]["sidebar"] if b["id"] == name)["contents"]
+
+
+def pages_of(entries):
+    return re.findall(r"[\w./-]+\.ipynb", yaml.dump(entries, sort_keys=False))
+
+
+def shown_code():
+    "What readers see of the code of a page: all of it, unless it is listed here."
+    evidence = dict.fromkeys(pages_of(sidebar("evidence")), "title")
+    return evidence | dict.fromkeys(pages_of(sidebar("reference")), "nothing")
+
+
 def chapters():
     "Part and number of each page of the book, in the order of the sidebar."
-    bars = yaml.safe_load((root / "nbs/sidebar.yml").read_text(encoding="utf-8"))
-    book = next(b for b in bars["website"]["sidebar"] if b["id"] == "book")
     found = {}
-    for part in book["contents"]:
+    for part in sidebar("book"):
         numeral = part["section"].split()[0]
-        pages = re.findall(r"[\w./-]+\.ipynb", yaml.dump(part))
-        found |= {page: f"{numeral}.{i}" for i, page in enumerate(pages, 1)}
+        pages = enumerate(pages_of(part), 1)
+        found |= {page: f"{numeral}.{i}" for i, page in pages}
     return found
 
 
@@ -129,7 +147,7 @@ def restore_opening(cells, name):
         cells.insert(place, cell)
 
 
-def finish(path, numbers):
+def finish(path, numbers, show):
     "One page of _proc: its number, its reading time, hidden imports, folded tests."
     name = path.relative_to(root / "_proc").as_posix()
     page = json.loads(path.read_text(encoding="utf-8"))
@@ -137,7 +155,7 @@ def finish(path, numbers):
     if all(cell.get("id") != "opening" for cell in cells):
         restore_opening(cells, name)
     for cell in cells:
-        fold(cell)
+        fold(cell, show.get(name, "all"))
         if cell["cell_type"] == "markdown":
             text = relative_links("".join(cell["source"]), Path(name))
             cell["source"] = text
@@ -192,27 +210,31 @@ def faults(path, limit=88):
     return [f"{name}: {fault}" for fault in found]
 
 
-def without_exercises(numbers, parts=("I", "II", "III", "IV", "V"), least=3):
-    "Chapters of the first five parts without exercises, solutions or a self-check."
+def incomplete_chapters(numbers, parts=("I", "II", "III", "IV", "V"), least=3):
+    """Chapters of the first five parts that do not say what they teach and need, or
+    lack exercises, solutions or a self-check."""
     for name, number in numbers.items():
+        if number.split(".")[0] not in parts:
+            continue
         notebook = json.loads((root / "nbs" / name).read_text(encoding="utf-8"))
         by_id = {c.get("id"): "".join(c["source"]) for c in notebook["cells"]}
         text = by_id.get("exercise", "")
         asked = len(re.findall(r"^\d+\. ", text, re.M))
-        whole = asked >= least and "*Check yourself:*" in text and "solution" in by_id
-        if number.split(".")[0] in parts and not whole:
-            yield f"{name}: {asked} exercises; {least}, solutions and a check are asked"
+        if asked < least or "*Check yourself:*" not in text or "solution" not in by_id:
+            yield f"{name}: it has {asked} exercises, and needs {least}, a check, solutions"
+        if not all(f"**You {word}**" in opening(name) for word in ("learn", "need")):
+            yield f"{name}: its opening does not say what a reader learns and needs"
 
 
 def main():
     pages = sorted((root / "_proc").rglob("*.ipynb"))
     if not pages:
         sys.exit("there are no pages in _proc: run nbdev_proc_nbs first")
-    numbers = chapters()
+    numbers, show = chapters(), shown_code()
     for path in pages:
-        finish(path, numbers)
+        finish(path, numbers, show)
     found = [fault for path in pages for fault in faults(path)]
-    if found := [*found, *without_exercises(numbers)]:
+    if found := [*found, *incomplete_chapters(numbers)]:
         sys.exit("\n".join(found))
     print(f"{len(pages)} pages finished, {len(numbers)} of them chapters")
 
