@@ -3,6 +3,7 @@
 nbdev puts one blank line between cells and writes `__all__` on long lines, so that its
 modules are formatted only after this second step. `make` installs this script as
 `nbdev_export` in the environment. `--clean` runs nbdev's clean on the notebooks, too.
+A module that does not change keeps its time, so that what was compiled from it stays valid.
 """
 
 import os
@@ -29,14 +30,19 @@ def wrap_docstring(path: Path, width: int = 88) -> None:
 def main() -> None:
     if "--clean" in sys.argv:
         nbdev_clean()
-    nbdev_export.__wrapped__()
     config = get_config()
+    modules = Path(config.lib_path).rglob("*.py")
+    before = {path: (path.read_bytes(), path.stat()) for path in modules}
+    nbdev_export.__wrapped__()
     ruff = Path(sys.executable).with_name("ruff")
     lib = os.path.relpath(config.lib_path, config.config_path)
     for module in Path(config.lib_path).rglob("*.py"):
         wrap_docstring(module)
     for command in ("check", "--select", "I", "--fix", "-q"), ("format", "-q"):
         subprocess.run([ruff, *command, lib], check=True, cwd=config.config_path)
+    for path, (content, stat) in before.items():
+        if path.exists() and path.read_bytes() == content:
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
 if __name__ == "__main__":
