@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .console import Console, drain_streams, fail, report_error
-from .options import add_writing
+from .options import add_writing, rows_each
 
 
 # %% ../../nbs/app/cli.ipynb #c051
@@ -125,10 +125,10 @@ _SHARED: dict[str, dict[str, Any]] = {
         "not about one row",
     ),
     "--max-rows": dict(
-        type=int,
+        type=rows_each,
         metavar="K",
-        help="with --person: at most K rows of each are counted, at random (default: "
-        "all, and they share a weight of one)",
+        help="with --person: at most K rows of each are counted, at random; auto: "
+        "privately chosen (default: all, and they share a weight of one)",
     ),
     "--ledger": dict(
         metavar="FILE",

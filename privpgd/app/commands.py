@@ -55,6 +55,7 @@ from ..table.draft import names_identifier
 from ..table.pieces import with_person
 from ..table.schema import Schema
 from .console import Console, shell_words, split_words, wrapped
+from .options import AUTO, learn_rows
 
 
 # %% ../../nbs/app/commands.ipynb #c692000
@@ -353,6 +354,8 @@ def finish_release(console: Console, **facts: Any) -> None:
 def synth_command(args: argparse.Namespace, console: Console) -> None:
     "Check, plan, fit, write the synthetic table, and print the ledger."
     _check_synth(args)
+    auto = args.max_rows == AUTO
+    args.max_rows = 1 if auto else args.max_rows
     schema = fix_dtypes(schema_of_command(args))
     console.step(f"reading {'the standard input' if args.table == '-' else args.table}")
     model = _make_model(args, schema)
@@ -374,10 +377,12 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
 
         diagnose(table, schema, args.person).save(args.diagnostics)
     console.step("counting, adding noise, fitting")
-    adaptive = args.select == "aim"
+    adaptive = args.select == "aim" or auto
     about = args.neighbors, adaptive, args.person, schema
     console.ledger = command_ledger(args, *about)
     console.before = len(console.ledger.entries)
+    if auto:
+        args.max_rows = learn_rows(model, table, schema, console)
     fit_model(model, table, schema, console.ledger, planned=True)
     console.step("writing")
     rows, why = choose_rows(args.rows, model)

@@ -265,7 +265,7 @@ def open_account(
 ) -> Ledger:
     "The account of a job; widths chosen after looking need an adaptive one."
     check_account(ledger, job.schema)
-    unit = Unit(job.neighbors, job.person)
+    unit = Unit(job.neighbors, job.person, job.max_rows)
     carried = spent_by(job.schema, *job.paid)
     adaptive = is_adaptive(job.select)
     return open_ledger(job.budget, ledger, unit, job.seed, adaptive, carried)

@@ -31,6 +31,13 @@ class CallAccount(Ledger):
     def entries(self) -> tuple:
         return self.charged.entries
 
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        return self.charged.fixed
+
+    def hold_fixed(self, *what: str) -> None:
+        self.charged.hold_fixed(*what)
+
     def spend(self, entries: Any, neighbors: Any = None) -> None:
         new = (entries,) if isinstance(entries, Entry) else tuple(entries)
         both = self.affordable(new, neighbors)
@@ -39,13 +46,13 @@ class CallAccount(Ledger):
 
 
 def check_filter(
-    account: Ledger,  # to charge by a selector that chooses widths along the way
+    account: Ledger,  # to charge for widths that are chosen along the way
 ) -> Ledger:
     "The ledger; raise if it is only for widths that are planned beforehand."
     if not account.adaptive:
         raise BudgetError(
-            "This ledger is for widths planned beforehand, and select chooses them "
-            "along the way",
+            "This ledger is for widths planned beforehand, and these are chosen along "
+            "the way",
             "open it with Ledger(budget)",
         )
     return account

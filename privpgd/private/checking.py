@@ -55,7 +55,7 @@ class RuleTable:
         for piece in source.read(read):
             table = open_frame(piece, read.names, rows=False)
             values = {
-                name: any_values(to_pandas_series(table[name]), self.schema[name])
+                name: any_values(table[name], self.schema[name])
                 for name in self.expression.columns
             }
             truth = self.expression.truth(values)

@@ -142,9 +142,9 @@ class FileLedger(Ledger):
     def __init__(
         self,
         path: Path,  # where the file is
-        header: dict,  # its first line
-        entries: Iterable[Entry],  # what was spent
+        lines: list[dict],  # what it holds
     ):
+        header = lines[0]
         self.path, self.name = path, header["name"]
         self._schema = header.get("schema")
         super().__init__(
@@ -153,7 +153,7 @@ class FileLedger(Ledger):
             person=header["person"],
             planned=header["planned"],
         )
-        self._own = tuple(entries)
+        self._take(lines)
 
     def spend(
         self, entries: Entry | Iterable[Entry], neighbors: str | Unit | None = None
@@ -181,11 +181,22 @@ class FileLedger(Ledger):
             self._take(_read_lines(_read_all(file), self.path)[0])
         return self
 
+    def hold_fixed(self, *what: str) -> None:
+        "Write down public facts about this table, for all who read the account."
+        with _locked(self.path) as file:
+            lines, seal, size = _read_lines(_read_all(file), self.path)
+            self._take(lines)
+            super().hold_fixed(*what)
+            if set(what) - {x for line in lines for x in line.get("held_fixed", ())}:
+                _append(file, {"entries": [], "held_fixed": list(what)}, seal, size)
+
     def _take(self, lines: list[dict]) -> None:
-        "Take over the entries of others; those that are known stay the same objects."
+        "Take over what others wrote; entries that are known stay the same objects."
         found = [item for line in lines[1:] for item in line["entries"]]
         fresh = found[len(self._own) :]
         self._own += tuple(entry_from_dict(item) for item in fresh)
+        held = (x for line in lines[1:] for x in line.get("held_fixed", ()))
+        super().hold_fixed(*held)
 
     def __reduce__(self) -> tuple:
         return open_ledger_file, (str(self.path),)
@@ -242,10 +253,8 @@ def open_ledger_file(
             _append(file, header, seal, size)
             _sync_folder(path)
             lines = [header]
-    header = lines[0]
-    _check_header(header, {"format": FILE_FORMAT, **expected}, path)
-    entries = [entry_from_dict(e) for line in lines[1:] for e in line["entries"]]
-    return FileLedger(path, header, entries)
+    _check_header(lines[0], {"format": FILE_FORMAT, **expected}, path)
+    return FileLedger(path, lines)
 
 
 def _budget_facts(budget: Budget) -> dict:

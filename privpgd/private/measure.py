@@ -41,6 +41,7 @@ from privpgd.private.persons import (
     rows_to_keep,
 )
 from privpgd.private.spending import (
+    PaidCount,
     call_sigmas,
     check_account,
     check_noise,
@@ -59,7 +60,7 @@ from ..table.schema import Schema
 from .account import Budget, GaussianEntry, check_delta
 from .calibration import allocate, check_share
 from .learn import LEARNING_ENTRIES
-from .ledger import Ledger
+from .ledger import Ledger, Spent
 from .noise import discrete_gaussian
 
 # %% ../../nbs/private/measure.ipynb #c023
@@ -240,11 +241,12 @@ def learn_max_rows(
     neighbors: str = "replace",  # "replace" or "add-remove"
     ledger: Ledger | None = None,  # account to charge; None opens one for `budget`
     share: float = 0.9,  # of the persons who are to keep all their rows
-) -> tuple[int, Ledger]:  # a number for `max_rows`; the charged account
+) -> tuple[int, Ledger]:  # a number for `max_rows` that knows its cost; the account
     "How many rows of a person to count, from a noisy histogram of rows a person."
     check_share("share", share, "0.9 is usual")
     unit = Unit(neighbors, person, 1)  # a person stands in one cell
-    account = open_ledger(budget, ledger, unit, seed)
+    check_account(ledger, schema)
+    account = open_ledger(budget, ledger, unit, seed, carried=spent_by(schema))
     generator = noise_generator(seed, account, "learn")
     sigma = float(call_sigmas(budget, account, [1.0], unit=unit)[0])
     check_noise({"rows a person": 1.0}, [sigma], widest_noise(seed))
@@ -254,8 +256,10 @@ def learn_max_rows(
     account.affordable(entry, unit)
     histogram = count_rows_each(frame, schema, unit)
     check_units(int(histogram.sum()), unit)
-    account.spend(entry, unit)
-    return rows_to_keep(discrete_gaussian(histogram, sigma, generator), share), account
+    spent = Spent((entry,), neighbors, person)
+    account.spend(spent.entries, unit)
+    noisy = discrete_gaussian(histogram, sigma, generator)
+    return PaidCount(rows_to_keep(noisy, share), spent), account
 
 
 # %% ../../nbs/private/measure.ipynb #c044

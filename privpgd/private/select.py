@@ -35,7 +35,7 @@ from .counting import all_kway, clique_shape
 from .ledger import Ledger
 from .measure import measure
 from .persons import Unit, as_unit
-from .spending import open_ledger, spent_by
+from .spending import check_account, open_ledger, spent_by
 
 # %% auto #0
 __all__ = [
@@ -323,6 +323,7 @@ def run_selector(
         return Selection(*measure(frame, schema, select, budget, **common))
     selector = _make_selector(select, generator, fields_)
     seed, adaptive = spending.seed, is_adaptive(select)
+    check_account(spending.ledger, schema)
     about = spending.unit, seed, adaptive, spent_by(schema)
     account = open_ledger(budget, spending.ledger, *about)
     oracle = PrivateOracle(

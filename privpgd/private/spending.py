@@ -5,12 +5,15 @@
 # %% auto #0
 __all__ = [
     "CALLS",
+    "Paid",
+    "PaidNumber",
+    "PaidCount",
+    "spent_by",
     "open_ledger",
     "check_units",
     "check_rows",
     "noise_generator",
     "call_sigmas",
-    "spent_by",
     "with_spent",
     "widest_noise",
     "check_noise",
@@ -26,9 +29,44 @@ import numpy as np
 from ..core.checks import Advice, InputError
 from .account import Budget, BudgetError, Entry
 from .calibration import calibrate
+from .call_account import check_filter
 from .ledger import Ledger, Spent, check_budget, check_unit, rho_left_of
 from .noise import SEEDED_SIGMA_LIMIT
 from .persons import Unit, as_unit
+
+
+# %% ../../nbs/private/spending.ipynb #sp21c
+class Paid:
+    "A noisy number that knows what it cost; it is a plain number otherwise."
+
+    spent: Spent
+    plain: type  # float or int
+
+    def __new__(cls, value: Any, spent: Spent) -> Any:
+        number: Any = cls.plain.__new__(cls, value)
+        number.spent = spent
+        return number
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.plain(self), self.spent)  # type: ignore[call-arg]
+
+
+class PaidNumber(Paid, float):
+    "A measured number, such as a rate."
+
+    plain = float
+
+
+class PaidCount(Paid, int):
+    "A whole number that was learned, such as how many rows of a person are counted."
+
+    plain = int
+
+
+def spent_by(*things: Any) -> list[Spent]:
+    "What it cost to learn these things, as far as they were learned."
+    found = (getattr(thing, "spent", None) for thing in things)
+    return [x if isinstance(x, Spent) else Spent.from_dict(x) for x in found if x]
 
 
 # %% ../../nbs/private/spending.ipynb #c12071a
@@ -54,9 +92,11 @@ def open_ledger(
     if budget is not None:
         check_budget(budget)
     unit = as_unit(neighbors)
+    learned = spent_by(unit.max_rows)  # widths follow from an answer
+    adaptive = adaptive or bool(learned)
+    carried = (*carried, *learned)
     if ledger is None:
         assert budget is not None
-        carried = tuple(carried)
         before = {e.release: e for spent in carried for e in spent.entries}
         options: dict = dict(person=unit.person, carried=before.values())
         options |= dict(planned=not adaptive)
@@ -68,6 +108,8 @@ def open_ledger(
             "is not a Ledger", "open one with Ledger(budget)", ledger=ledger
         )
     check_unit(ledger, unit)
+    if learned:
+        check_filter(ledger)
     ledger.carry(carried)
     return ledger
 
@@ -152,12 +194,6 @@ def _rho_of_call(
     raise BudgetError(
         f"Nothing is left of {limit}", "spend less before, or grant a larger budget"
     )
-
-
-def spent_by(*things: Any) -> list[Spent]:
-    "What it cost to learn these things, as far as they were learned."
-    found = (getattr(thing, "spent", None) for thing in things)
-    return [x if isinstance(x, Spent) else Spent.from_dict(x) for x in found if x]
 
 
 def with_spent(

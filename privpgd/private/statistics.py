@@ -25,6 +25,7 @@ from privpgd.private.account import (
     gaussian_sigma,
 )
 from privpgd.private.spending import (
+    PaidNumber,
     check_noise,
     check_units,
     noise_generator,
@@ -47,7 +48,6 @@ __all__ = [
     "check_features",
     "squared_moves",
     "statistic_sigma",
-    "PaidNumber",
     "Target",
     "RowSums",
     "measure_statistic",
@@ -195,20 +195,6 @@ def statistic_sigma(
 
 
 # %% ../../nbs/private/statistics.ipynb #c021
-class PaidNumber(float):
-    "A noisy number that knows what it cost; it is a float otherwise."
-
-    spent: Spent
-
-    def __new__(cls, value: float, spent: Spent) -> PaidNumber:
-        number = super().__new__(cls, value)
-        number.spent = spent
-        return number
-
-    def __reduce__(self) -> tuple:
-        return type(self), (float(self), self.spent)
-
-
 @dataclass(frozen=True)
 class Target:
     "A statistic of the real data, with noise."

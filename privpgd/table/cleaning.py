@@ -13,6 +13,7 @@ __all__ = [
     "read_times",
     "write_time",
     "TextFormat",
+    "distinct_values",
     "FileFormat",
 ]
 
@@ -257,13 +258,30 @@ def _holds_text(values: pd.Series) -> bool:
     return values.dtype == object or isinstance(values.dtype, pd.StringDtype)
 
 
+_ALIKE = ("string", "integer", "floating", "boolean")  # equal ones are written alike
+
+
+def distinct_values(
+    values: pd.Series,  # (n,) values of any sort
+) -> tuple[np.ndarray, list]:  # (n,) places in the list, and the list
+    """Distinct values, and the place of each value among them.
+
+    Values of mixed types stay apart: 1, 1.0 and True are equal, and written otherwise."""
+    mixed = values.dtype == object
+    if mixed and pd.api.types.infer_dtype(values) not in _ALIKE:
+        return np.arange(len(values)), values.tolist()
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind == "b":
+        # as bytes: pandas is slow with truth values
+        index, found = pd.factorize(values.to_numpy().view(np.uint8))
+        return index, found.astype(bool).tolist()
+    index, found = pd.factorize(values, use_na_sentinel=False)
+    return index, found.tolist()
+
+
 def _distinct(values: pd.Series) -> tuple[np.ndarray, pd.Series]:
-    "The place of each value among the distinct ones, and those as objects."
-    try:
-        index, found = pd.factorize(values, use_na_sentinel=False)
-    except TypeError:  # things that cannot be compared
-        return np.arange(len(values)), pd.Series(values.tolist(), dtype=object)
-    return index, pd.Series(found.tolist(), dtype=object)
+    "The same, with the distinct values as objects."
+    index, found = distinct_values(values)
+    return index, pd.Series(found, dtype=object)
 
 
 # %% ../../nbs/table/cleaning.ipynb #cdfa65b
@@ -325,6 +343,7 @@ class FileFormat:
     quoting: str = "minimal"  # which fields have quotes: "minimal", "all" or "text"
     newline: str = "\n"  # end of a line
     wrapped: bool = False  # every line as a whole is in quotes
+    spaced: bool = False  # a space after every separator
 
     def __post_init__(self):
         check_fields(self, "A file format", **_FILE_FORMS)

@@ -10,6 +10,7 @@ __all__ = [
     "ClipWarning",
     "PrivacyWarning",
     "is_missing",
+    "read_by_halves",
     "Column",
     "set_fields",
     "check_column",
@@ -26,6 +27,7 @@ import contextlib
 import dataclasses
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -105,6 +107,25 @@ def is_missing(
         # pandas' nullable floats hold NaN beside missing values
         missing = missing | np.isnan(values.to_numpy("float64", na_value=np.nan))
     return missing
+
+
+def read_by_halves(
+    read: Callable[[Any], np.ndarray],  # reads values, unless one of them stops it
+    values: Any,  # (n,) a pandas or narwhals series
+    stray: Callable[[int], np.ndarray],  # what so many values are that stop it
+) -> np.ndarray:  # (n,)
+    "What `read` makes of values; one that stops it is found by halves, and is stray."
+    try:
+        return read(values)
+    except MemoryError:
+        raise
+    except Exception:
+        half = len(values) // 2
+        if not half:
+            return stray(len(values))
+        table = values.iloc if isinstance(values, pd.Series) else values
+        parts = table[:half], table[half:]
+        return np.concatenate([read_by_halves(read, part, stray) for part in parts])
 
 
 # %% ../../nbs/table/columns.ipynb #c010
@@ -237,16 +258,11 @@ class Column:
         """Codes of any values whatever, each by itself, without an error or a warning.
 
         A value that the column does not know is other, missing, or the first code."""
-        try:
-            return self._encode_each(values)
-        except MemoryError:
-            raise
-        except Exception:  # a thing that the column cannot handle: find it by halves
-            half = len(values) // 2
-            if not half:
-                return np.full(len(values), self.stray_code, np.int32)
-            parts = values.iloc[:half], values.iloc[half:]
-            return np.concatenate([self.encode_total(part) for part in parts])
+        return read_by_halves(self._encode_each, values, self.stray_codes)
+
+    def stray_codes(self, n: int) -> np.ndarray:
+        "Codes of so many values that nothing can be made of."
+        return np.full(n, self.stray_code, np.int32)
 
     def _encode_each(self, values: pd.Series) -> np.ndarray:
         "Codes of values whatever they are, unless one of them stops the program."

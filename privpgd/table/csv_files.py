@@ -13,6 +13,7 @@ __all__ = [
     "csv_type",
     "read_texts",
     "read_csv",
+    "read_csv_as_text",
 ]
 
 # %% ../../nbs/table/csv_files.ipynb #c9d7b4a
@@ -51,13 +52,14 @@ def find_delimiter(line: str) -> str:
 
 @dataclass(frozen=True)
 class CsvHead:
-    "What the first two rows of a CSV file tell."
+    "How a CSV file is written."
 
     names: list[str]  # of the columns
     delimiter: str
     loose: bool  # spaces after delimiters, or a delimiter at the end of a row
     encoding: str = "utf-8-sig"
     wrapped: bool = False  # every line as a whole is in quotes
+    spaced: bool = False  # spaces after delimiters
 
 
 def unwrap_rows(
@@ -86,14 +88,15 @@ def _is_wrapped(first: str, second: str) -> str:
 
 
 def _first_rows(
-    path: TableFile, encoding: str, wrapped: bool, **options: Any
+    path: TableFile, look: bool, encoding: str, wrapped: bool, **options: Any
 ) -> tuple[list[str], list[str]]:
-    "The names of the columns of a CSV file, and the fields of its first row."
+    "The names of the columns of a CSV file, and the fields of its first row, or again."
     with open_text(path, "replace", encoding) as lines:  # a strange byte is no error
         rows: Iterator[list[str]] = csv.reader(lines, **options)
         if wrapped:
             rows = unwrap_rows(rows, options["delimiter"])
-        return next(rows, []), next(rows, [])
+        names = next(rows, [])
+        return names, next(rows, []) if look else names
 
 
 MOST_NAMES = 500_000  # letters of the first line of a CSV file
@@ -102,11 +105,13 @@ MOST_NAMES = 500_000  # letters of the first line of a CSV file
 def read_csv_head(
     path: TableFile,
     file: FileFormat | None = None,  # how it should be written
+    look: bool = False,  # at the first row, too: not in a private pass
 ) -> CsvHead:
     "The names of the columns of a CSV file, and how it is written."
     encoding = text_encoding(path, file.encoding if file else None)
     with open_text(path, "replace", encoding) as lines:
-        first, second = lines.readline(MOST_NAMES), lines.readline(MOST_NAMES)
+        first = lines.readline(MOST_NAMES)
+        second = lines.readline(MOST_NAMES) if look else first
     if {"\ufffd", "\0"} & set(first):  # the names must be right, whatever the rows hold
         raise unreadable_file(path, UnicodeDecodeError("utf-8", b"", 0, 1, "names"))
     if len(first) == MOST_NAMES:
@@ -119,16 +124,17 @@ def read_csv_head(
     if file is not None and file.separator in first:
         delimiter = file.separator
     how: dict = dict(encoding=encoding, wrapped=bool(wrapped), delimiter=delimiter)
-    names, values = _first_rows(path, **how)
+    names, values = _first_rows(path, look, **how)
     spaced = any(x.startswith(" ") and x.strip() for x in names + values)
+    spaced = spaced or (file is not None and file.spaced)
     if spaced:
-        names, values = _first_rows(path, skipinitialspace=True, **how)
+        names, values = _first_rows(path, look, skipinitialspace=True, **how)
     unnamed = names[-1:] == [""]
     ended = values[-1:] == [""] and (unnamed or len(values) == len(names) + 1)
     if ended and unnamed:
         names = names[:-1]
     loose = spaced or ended or bool(wrapped)
-    return CsvHead(names, delimiter, loose, encoding, bool(wrapped))
+    return CsvHead(names, delimiter, loose, encoding, bool(wrapped), spaced)
 
 
 # %% ../../nbs/table/csv_files.ipynb #c026
@@ -176,39 +182,46 @@ def csv_type(column: Column) -> pa.DataType:
 _TIDY_ROWS = 20_000  # of a loose file at a time
 
 
-def _tidy_rows(path: TableFile, head: CsvHead, errors: str) -> Iterator[bytes]:
-    "A loose CSV file as small tidy ones, each with the names of the columns."
-    width = len(head.names)
-    with open_text(path, errors, head.encoding) as lines:
-        options: dict = dict(delimiter=head.delimiter, skipinitialspace=True)
+def _read_rows(
+    path: TableFile, head: CsvHead, errors: str
+) -> Iterator[list[list[str]]]:
+    "The fields of the rows of a CSV file, some rows at a time."
+    with open_text(path, errors, head.encoding) as stream:
+        # Python 3.10 cannot read a zero byte
+        lines = (line.replace("\0", "\ufffd") for line in stream)
+        options: dict = dict(delimiter=head.delimiter, skipinitialspace=head.loose)
         rows: Iterator[list[str]] = csv.reader(lines, **options)
         if head.wrapped:
             rows = unwrap_rows(rows, head.delimiter)
-        next(rows)
+        next(rows, None)
         while some := list(itertools.islice(rows, _TIDY_ROWS)):
-            block = io.StringIO()
-            writer = csv.writer(block, delimiter=head.delimiter)
-            writer.writerow(head.names)
-            for row in some:
-                ended = len(row) == width + 1 and not row[-1]
-                writer.writerow(row[:width] if ended else row)
-            yield block.getvalue().encode()
+            yield some
+
+
+def _tidy_rows(path: TableFile, head: CsvHead, errors: str) -> Iterator[bytes]:
+    "A loose CSV file as small tidy ones, each with the names of the columns."
+    width = len(head.names)
+    for some in _read_rows(path, head, errors):
+        block = io.StringIO()
+        writer = csv.writer(block, delimiter=head.delimiter)
+        writer.writerow(head.names)
+        for row in some:
+            ended = len(row) == width + 1 and not row[-1]
+            writer.writerow(row[:width] if ended else row)
+        yield block.getvalue().encode()
 
 
 def _csv_batches(
     path: TableFile,
     head: CsvHead,
     convert: pa_csv.ConvertOptions,
-    lenient: bool = False,  # broken lines are left out
 ) -> Iterator[pa.RecordBatch]:
     "Batches of a CSV file, as it is or tidied."
     parse = pa_csv.ParseOptions(delimiter=head.delimiter, newlines_in_values=True)
-    if lenient:
-        parse.invalid_row_handler = lambda row: "skip"
     blocks = pa_csv.ReadOptions(block_size=2**23)
     contents: Iterator[Any] = iter([path])
     if head.loose:
-        errors = "replace" if lenient or head.encoding != "utf-8-sig" else "strict"
+        errors = "replace" if head.encoding != "utf-8-sig" else "strict"
         blocks_of = _tidy_rows(path, head, errors)
         contents = (Piped(str(path), block) for block in blocks_of)
     encoding = "utf-8-sig" if head.loose else head.encoding
@@ -226,7 +239,7 @@ def read_texts(
 ) -> pa.Table:  # text, as it is written
     "A whole CSV file as text, for a draft; columns without a name are left out."
     try:
-        head = read_csv_head(path, file)
+        head = read_csv_head(path, file, look=True)
         names = [name for name in head.names if name]
         if twice := [name for i, name in enumerate(names) if name in names[:i]]:
             raise SourceError(
@@ -248,29 +261,49 @@ def read_csv(
     schema: Schema,  # public facts of the columns
     size: int,  # least number of rows of a piece
     names: list[str],  # columns to read
-    text: bool = False,  # every column as it is written, and no line is an error
+    look: bool = True,  # at the first row, for how the file is written
 ) -> Iterator[pa.Table]:
-    "Pieces of a CSV file."
-    levels = {level for axis in schema.axes for level in axis.levels or ()}
-    kinds = {c.name: pa.binary() if text else csv_type(c) for c in schema.columns}
+    "Pieces of a CSV file in the types of the schema."
+    kinds = {c.name: csv_type(c) for c in schema.columns}
     convert = pa_csv.ConvertOptions(
         column_types=kinds,
         include_columns=names,
-        null_values=sorted(MISSING_WORDS - levels),
+        null_values=sorted(_missing_words(schema)),
         strings_can_be_null=True,
         true_values=["1", "1.0", "True", "TRUE", "true"],
         false_values=["0", "0.0", "False", "FALSE", "false"],
     )
+    head = read_csv_head(path, schema.file, look)
+    yield from regroup_batches(_csv_batches(path, head, convert), size)
+
+
+def _missing_words(schema: Schema) -> set[str]:
+    "The words for missing that are no levels."
+    return MISSING_WORDS - {x for axis in schema.axes for x in axis.levels or ()}
+
+
+# %% ../../nbs/table/csv_files.ipynb #ct21b
+_LONGEST = 2**31 - 1  # letters of a field
+
+
+def read_csv_as_text(
+    path: TableFile,
+    schema: Schema,  # public facts of the columns
+    names: list[str],  # columns to read
+) -> Iterator[pa.Table]:
+    "Pieces of a CSV file as text, in which no row is an error."
+    missing = _missing_words(schema)
     head = read_csv_head(path, schema.file)
-    pieces = regroup_batches(_csv_batches(path, head, convert, text), size)
-    yield from map(_as_text, pieces) if text else pieces
-
-
-def _as_text(piece: pa.Table) -> pa.Table:
-    "Bytes as text; what is not UTF-8 is marked."
-    columns = []
-    for column in piece.columns:
-        each = column.to_pylist()
-        words = [x if x is None else x.decode("utf-8", "replace") for x in each]
-        columns.append(pa.array(words, pa.string()))
-    return pa.Table.from_arrays(columns, names=piece.column_names)
+    places = [head.names.index(name) for name in names]
+    before = csv.field_size_limit(_LONGEST)
+    try:
+        for some in _read_rows(path, head, "replace"):
+            columns: list[list] = [[] for _ in names]
+            for row in filter(None, some):  # a blank line is no row
+                for place, column in zip(places, columns):
+                    text = row[place] if place < len(row) else ""
+                    column.append(None if text in missing else text)
+            arrays = [pa.array(column, pa.string()) for column in columns]
+            yield pa.Table.from_arrays(arrays, names=names)
+    finally:
+        csv.field_size_limit(before)

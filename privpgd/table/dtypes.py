@@ -96,7 +96,13 @@ def open_frame(
 def to_pandas_series(series: nw.Series) -> pd.Series:
     "A column of any table as a pandas series, by its own library's converter."
     native = series.to_native()
-    return native if isinstance(native, pd.Series) else native.to_pandas()
+    if isinstance(native, pd.Series):
+        return native
+    if series.dtype.is_integer() and series.null_count():
+        # as floats, large numbers would be rounded as soon as one is missing
+        whole = series.fill_null(0).to_numpy()
+        return pd.Series(pd.arrays.IntegerArray(whole, series.is_null().to_numpy()))
+    return native.to_pandas()
 
 
 # %% ../../nbs/table/dtypes.ipynb #c062
@@ -201,7 +207,10 @@ _ONE_WIDTH = {  # what an engine chooses by the values -> what does not depend o
     r"u?int\d+$": "int64",
     r"U?Int\d+$": "Int64",
     r"u?int\d+\[pyarrow\]$": "int64[pyarrow]",
-    r"datetime64\[(ns|D)\]$": None,
+    r"float\d+$": "float64",
+    r"Float\d+$": "Float64",
+    r"(halffloat|float|double)\[pyarrow\]$": "double[pyarrow]",
+    r"datetime64\[\w+\]$": None,
     r"(timestamp\[\w+\]|date(32|64).*)\[pyarrow\]$": None,
 }
 
@@ -209,7 +218,7 @@ _ONE_WIDTH = {  # what an engine chooses by the values -> what does not depend o
 def public_dtype(
     dtype: str | None,  # how a table stores a column
 ) -> str | None:  # the same without what an engine may have chosen by the values
-    "A dtype without the width of integers, and without DATE or TIMESTAMP."
+    "A dtype without the width of numbers, and without DATE or TIMESTAMP."
     for pattern, plain in _ONE_WIDTH.items():
         if re.match(pattern, dtype or ""):
             return plain

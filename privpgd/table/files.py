@@ -42,7 +42,7 @@ from privpgd.table.pieces import (
 from ..core.checks import InputError, shorten
 from .cleaning import FileFormat
 from .columns import Column, SchemaError
-from .csv_files import csv_type, read_csv, read_csv_head
+from .csv_files import csv_type, read_csv, read_csv_as_text, read_csv_head
 from .dtypes import open_frame
 from .schema import Schema
 
@@ -188,10 +188,13 @@ def _explain_file_error(
     )
 
 
-def _folder_scalar(path: TableFile, column: Column, text: str | None) -> pa.Scalar:
-    "The value that the name of a folder gives a column."
+def _folder_scalar(
+    path: TableFile, column: Column, text: str | None, total: bool
+) -> pa.Scalar:
+    "The value that the name of a folder gives a column; text, if any value will do."
     try:
-        return pa.scalar(text, pa.string()).cast(csv_type(column))
+        kind = pa.string() if total else csv_type(column)
+        return pa.scalar(text, pa.string()).cast(kind)
     except pa.ArrowInvalid:
         raise SchemaError(
             f"{path}: Column {column.name!r} is {column.kind}, but a folder is called "
@@ -219,11 +222,9 @@ class FileSource(TableSource):
             self.where = f"{path}: "
             try:
                 yield from self._pieces_of_file(path, folders, schema)
-            except pa.ArrowInvalid as error:
+            except _READ_ERRORS as error:
                 if self.total and not self.text and stored_format(path) == "csv":
                     raise StrayValueError("A file holds a strange value") from None
-                raise _explain_file_error(path, error, schema) from None
-            except _READ_ERRORS as error:
                 raise _explain_file_error(path, error, schema) from None
 
     text = False  # CSV files are read as text, value by value
@@ -247,12 +248,19 @@ class FileSource(TableSource):
         self, path: TableFile, folders: FolderValues, schema: Schema
     ) -> Iterator[pa.Table]:
         known = {name: text for name, text in folders.items() if name in schema.names}
-        constants = {n: _folder_scalar(path, schema[n], t) for n, t in known.items()}
+        constants = {
+            name: _folder_scalar(path, schema[name], text, self.total)
+            for name, text in known.items()
+        }
         own = [name for name in schema.names if name not in constants]
-        read: Callable = read_parquet
-        if stored_format(path) != "parquet":
-            read = functools.partial(read_csv, text=self.text)
-        for piece in read(path, schema, piece_rows(len(schema)), own):
+        size = piece_rows(len(schema))
+        if stored_format(path) == "parquet":
+            pieces = read_parquet(path, schema, size, own)
+        elif self.text:
+            pieces = read_csv_as_text(path, schema, own)
+        else:
+            pieces = read_csv(path, schema, size, own, look=not self.total)
+        for piece in pieces:
             for name, value in constants.items():
                 piece = piece.append_column(name, pa.repeat(value, len(piece)))
             yield piece.select(schema.names)

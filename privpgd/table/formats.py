@@ -397,7 +397,8 @@ def guess_file_format(
     "How a CSV file is written."
     encoding = encoding or _guess_encoding(path)
     said = FileFormat(separator or ",", encoding)
-    head = read_csv_head(path, said if separator else FileFormat(encoding=encoding))
+    said = said if separator else FileFormat(encoding=encoding)
+    head = read_csv_head(path, said, look=True)
     mark = separator or head.delimiter
     with open_text(path, "replace", text_encoding(path, encoding)) as stream:
         start = stream.read(100_000)
@@ -406,5 +407,5 @@ def guess_file_format(
     if head.wrapped:
         lines = [next(csv.reader(io.StringIO(x)), [""])[0] for x in lines]
     quoting = _guess_quoting(lines[:50], mark)
-    form = FileFormat(mark, encoding, quoting, newline, head.wrapped)
+    form = FileFormat(mark, encoding, quoting, newline, head.wrapped, head.spaced)
     return form if form.to_dict() else None

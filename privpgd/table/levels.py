@@ -28,7 +28,7 @@ from privpgd.table.columns import (
 )
 
 from ..core.checks import Advice, Form
-from .cleaning import TextFormat
+from .cleaning import TextFormat, distinct_values
 from .grids import Fine, Grid, level_grid
 
 
@@ -70,24 +70,13 @@ def _check_levels(column: "LevelledColumn") -> None:
 
 
 # %% ../../nbs/table/levels.ipynb #c019
-def _factorize(
-    values: pd.Series,  # (n,)
-) -> tuple[np.ndarray, Any]:  # (n,) positions, and the distinct values
-    "Distinct values; raises TypeError for things that cannot be compared."
-    if isinstance(values.dtype, np.dtype) and values.dtype.kind == "b":
-        # as bytes: pandas is slow with truth values
-        index, found = pd.factorize(values.to_numpy().view(np.uint8))
-        return index, found.astype(bool)
-    return pd.factorize(values)
-
-
 def _distinct_values(
     column: "LevelledColumn",
     values: pd.Series,  # (n,)
 ) -> tuple[np.ndarray, list]:  # (n,) positions in the list, and the list
     "The distinct values, and the position of each value among them."
     try:
-        index, found = _factorize(values)
+        index, found = pd.factorize(values)
     except TypeError:
         problem = "holds values that are neither text nor numbers"
         raise SchemaError(f"Column {column.name!r} {problem}", "convert it") from None
@@ -118,19 +107,28 @@ def level_words(level: Any) -> str:
     return repr(level) if invisible else str(level)
 
 
+def _read_number(word: str) -> int | float:
+    "The number that a word writes; whole ones of any size are exact."
+    try:
+        return int(word)
+    except ValueError:
+        return float(word)
+
+
 def _find_level(place: dict, value: Any) -> int:
     "The place of a level by its value, or by how it is written; -1: there is none."
     text = isinstance(next(iter(place)), str)
     try:
         if isinstance(value, str) == text:
-            return place.get(value, -1)
+            known = not text or value in place
+            return place.get(value if known else value.strip(), -1)
         if text:
             whole = isinstance(value, Real) and float(value).is_integer()
             plain = not isinstance(value, (bool, np.bool_))
             return place.get(str(int(value) if whole and plain else value), -1)
         word = value.strip().lower()
         truth = {"true": 1, "false": 0}
-        return place.get(truth[word] if word in truth else float(word), -1)
+        return place.get(truth[word] if word in truth else _read_number(word), -1)
     except (TypeError, ValueError, OverflowError, AttributeError):
         return -1
 
@@ -226,11 +224,8 @@ class LevelledColumn(Column):
         if values.dtype in ("float32", "Float32"):
             levels = [np.float32(level).item() for level in levels]
         place = {level: i for i, level in enumerate(levels)}
-        try:
-            index, found = _factorize(values)
-        except TypeError:  # things that cannot be compared
-            index, found = np.arange(len(values)), values
-        each = [_find_level(place, value) for value in found.tolist()]
+        index, distinct = distinct_values(values)
+        each = [_find_level(place, value) for value in distinct]
         return np.array(each, np.int32)[index]
 
     def _decode_known(

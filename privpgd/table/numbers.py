@@ -39,7 +39,7 @@ from privpgd.table.columns import (
 )
 
 from ..core.checks import TRUTH, Advice, Form, optional, whole
-from .cleaning import TextFormat
+from .cleaning import TextFormat, distinct_values
 from .grids import Fine, Grid, number_grid
 
 # %% ../../nbs/table/numbers.ipynb #c037
@@ -94,10 +94,7 @@ def any_numbers(
         return values.to_numpy("float64", na_value=np.nan)
     if getattr(values.dtype, "kind", "O") in "mM":
         return np.full(len(values), np.nan)
-    index, distinct = np.arange(len(values)), values.tolist()
-    if isinstance(values.dtype, pd.StringDtype):
-        index, found = pd.factorize(values)
-        distinct = found.tolist()
+    index, distinct = distinct_values(values)
     return np.array([_any_number(value) for value in distinct], float)[index]
 
 

@@ -100,7 +100,9 @@ class QuerySource(TableSource):
     def pieces(self, schema: Schema) -> Iterator[pd.DataFrame]:
         cursor, names = self._execute(self.table[1])
         while rows := cursor.fetchmany(piece_rows(len(schema))):
-            yield pd.DataFrame.from_records(rows, columns=names)
+            # as they are: a common type would depend on all of them
+            values = list(map(tuple, rows))
+            yield pd.DataFrame(values, columns=names, dtype=object)
         cursor.close()
 
 

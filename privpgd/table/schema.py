@@ -35,6 +35,7 @@ from privpgd.table.columns import (
     SchemaError,
     is_missing,
     output_dtype,
+    read_by_halves,
 )
 from privpgd.table.dates import (
     Datetime,
@@ -315,6 +316,15 @@ class ColumnList:
 
 
 # %% ../../nbs/table/schema.ipynb #c079
+def _encode_any_series(column: Column, series: Any) -> np.ndarray:
+    "Codes of a column of any table, also of values that pandas cannot hold."
+
+    def encode(part: Any) -> np.ndarray:
+        return column.encode_total(to_pandas_series(part))
+
+    return read_by_halves(encode, series, column.stray_codes)
+
+
 class Coder(ColumnList):
     "Columns that turn a table into codes and back."
 
@@ -329,8 +339,11 @@ class Coder(ColumnList):
         table = open_frame(frame, self.names, rows=not total)
         codes = np.empty((len(table), len(self)), np.int32)
         for j, column in enumerate(self.columns):
-            encode = column.encode_total if total else column.encode
-            codes[:, j] = encode(to_pandas_series(table[column.name]))
+            series = table[column.name]
+            if total:
+                codes[:, j] = _encode_any_series(column, series)
+            else:
+                codes[:, j] = column.encode(to_pandas_series(series))
         return codes
 
     def decode(

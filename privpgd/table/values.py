@@ -13,6 +13,9 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
+from .columns import read_by_halves
+from .dtypes import to_pandas_series
+
 
 # %% ../../nbs/table/values.ipynb #cd9a542
 def plain_values(
@@ -86,17 +89,16 @@ def _read_values(series: pd.Series, column: Any) -> np.ndarray:
 
 
 def any_values(
-    series: pd.Series,  # (n,) values of any sort
+    series: Any,  # (n,) values of any sort: a pandas or narwhals series
     column: Any,  # of the schema
 ) -> np.ndarray:  # (n,) numbers, dates or levels; NaN, NaT or None where not known
     "A column's values as the schema reads them, without an error and without bounds."
-    try:
-        return _read_values(series, column)
-    except MemoryError:
-        raise
-    except Exception:  # a thing that the column cannot handle: find it by halves
-        half = len(series) // 2
-        if not half:
-            return _read_values(pd.Series([None] * len(series), dtype=object), column)
-        parts = series.iloc[:half], series.iloc[half:]
-        return np.concatenate([any_values(part, column) for part in parts])
+
+    def read(part: Any) -> np.ndarray:
+        pandas = isinstance(part, pd.Series)
+        return _read_values(part if pandas else to_pandas_series(part), column)
+
+    def unknown(n: int) -> np.ndarray:
+        return read(pd.Series([None] * n, dtype=object))
+
+    return read_by_halves(read, series, unknown)
