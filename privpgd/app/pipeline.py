@@ -51,14 +51,14 @@ from ..private.counting import normalize_workload
 from ..private.ledger import Ledger
 from ..private.measure import with_oneways
 from ..private.oracle import Selection, check_generator
-from ..private.persons import Unit
+from ..private.persons import Unit, count_units
 from ..private.receipt import round_up
 from ..private.scales import learn_scales, open_columns, plan_scales
 from ..private.select import SELECTORS, is_adaptive, is_selector, run_selector
 from ..private.spending import call_sigmas, check_account, open_ledger, spent_by
 from ..table.columns import PrivacyWarning
 from ..table.schema import Schema
-from ..table.sources import count_rows, preview
+from ..table.sources import preview
 from .plan import plan_stages
 
 
@@ -354,7 +354,7 @@ def _learn_bins(
     stored = job.schema.with_dtypes(head, public=True)
     unit = Unit(job.neighbors, job.person, job.max_rows)
     stages, rest = plan_stages(stored, job.select, unit, job.usual, job.keep)
-    n = count_rows(frame, stored) if unit == Unit() else None
+    n = count_units(frame, stored, unit)
     call = _open_call(job, account)
     plan = plan_scales(stages, n, job.budget, call)
     learned = learn_scales(frame, stages, plan, call, job.seed)
@@ -410,7 +410,7 @@ def _plan_higher_order(frame: Any, job: Job, account: Ledger) -> HigherPlan | No
     if not (able and job.usual and pairs) or job.order == 2:
         return None
     unit = _unit_of(job)
-    n = count_rows(frame, job.schema) if unit == Unit() else None
+    n = count_units(frame, job.schema, unit)
     alone = float(call_sigmas(job.budget, account, [1.0], unit=unit)[0])
     shape = planned_shape(job.schema)
     return plan_higher(shape, n, alone, unit, job.order, job.target)

@@ -29,7 +29,7 @@ from ..table.columns import is_missing
 from ..table.dtypes import to_pandas_series
 from ..table.pieces import SourceError, UnsortedError
 from ..table.schema import Schema
-from ..table.sources import fold
+from ..table.sources import count_rows, fold
 
 # %% auto #0
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "PerPerson",
     "row_choice",
     "fold_units",
+    "count_units",
     "sample_persons",
     "count_rows_each",
     "rows_to_keep",
@@ -390,6 +391,30 @@ class _PersonMaker:
 
     def __call__(self, gather: bool = False) -> PerPerson:
         return self.kind(self.make, self.unit, self.secret, gather)
+
+
+# %% ../../nbs/private/persons.ipynb #cu21b
+class _Nothing:
+    "Counts nothing."
+
+    def add(self, codes: np.ndarray, weights: Any = None) -> None:
+        pass
+
+    def merge(self, other: _Nothing) -> None:
+        pass
+
+
+def count_units(
+    frame: Any,  # a table of any sort
+    schema: Schema,  # the public facts
+    unit: Unit,  # whose data the promise is about
+) -> int | None:  # None: it is private
+    "The total of every marginal, a number of rows or of persons, if it is public."
+    if unit.public_rows:
+        return count_rows(frame, schema)
+    if not unit.public_total:
+        return None
+    return fold_units(frame, schema, _Nothing, unit)[1]
 
 
 # %% ../../nbs/private/persons.ipynb #c0samp1
