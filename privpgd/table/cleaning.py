@@ -266,7 +266,8 @@ def distinct_values(
 ) -> tuple[np.ndarray, list]:  # (n,) places in the list, and the list
     """Distinct values, and the place of each value among them.
 
-    Values of mixed types stay apart: 1, 1.0 and True are equal, and written otherwise."""
+    Values of mixed types stay apart: 1, 1.0 and True are equal, but written
+    differently."""
     mixed = values.dtype == object
     if mixed and pd.api.types.infer_dtype(values) not in _ALIKE:
         return np.arange(len(values)), values.tolist()
