@@ -40,7 +40,7 @@ class Paid:
     "A noisy number that knows what it cost; it is a plain number otherwise."
 
     spent: Spent
-    plain: type  # float or int
+    plain: Any  # float or int
 
     def __new__(cls, value: Any, spent: Spent) -> Any:
         number: Any = cls.plain.__new__(cls, value)
@@ -48,7 +48,7 @@ class Paid:
         return number
 
     def __reduce__(self) -> tuple:
-        return type(self), (self.plain(self), self.spent)  # type: ignore[call-arg]
+        return type(self), (self.plain(self), self.spent)
 
 
 class PaidNumber(Paid, float):
