@@ -110,6 +110,7 @@ def measure_rule(
             person=person,
         )
     facts = schema.with_columns([Boolean(_BREAKS)])
+    object.__setattr__(facts, "whole", schema)  # an account is tied to all columns
     table = RuleTable(frame, schema, expression, person)
     statistic = Violations(expression.columns)
     return measure_statistic(table, facts, statistic, budget, ledger=ledger, **options)

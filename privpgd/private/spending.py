@@ -235,4 +235,4 @@ def check_account(
     "Raise if an account in a file was opened for a table with other columns."
     check = getattr(ledger, "check_schema", None)
     if check is not None:
-        check(schema)
+        check(getattr(schema, "whole", schema))

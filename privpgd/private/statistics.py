@@ -26,6 +26,7 @@ from privpgd.private.account import (
 )
 from privpgd.private.spending import (
     PaidNumber,
+    check_account,
     check_noise,
     check_units,
     noise_generator,
@@ -298,6 +299,7 @@ def measure_statistic(
             statistic=statistic,
         )
     check_budget(budget)
+    check_account(ledger, schema)
     unit = make_options(Unit, None, {"neighbors": neighbors, **persons})
     account = open_ledger(budget, ledger, unit, seed, carried=spent_by(schema))
     column_map = statistic.column_map(schema, line)
