@@ -1,8 +1,9 @@
 """Count the lines of the package that check inputs and report errors.
 
 A line counts if it belongs to a `raise`, an `except` with its body, an error class, a
-call of a validator, or a function that only checks (its name says so). Run it without
-arguments for a number, with --rooms for one number a room.
+call of a validator, the words of a problem or its remedy, or a function that only
+checks (its name says so). Run it without arguments for a number, with --rooms for one
+number a room, with --root for another state of the package.
 """
 
 import argparse
@@ -11,7 +12,9 @@ import pathlib
 import re
 
 root = pathlib.Path(__file__).resolve().parents[1] / "privpgd"
-VALIDATORS = "whole_number|as_number|finite_number|one_of|find_columns|make_options"
+VALIDATORS = (
+    "whole_number|as_number|finite_number|one_of|find_columns|make_options|fulfils"
+)
 CHECKS = re.compile(rf"_?(check|explain|validate|refuse)(_\w+|$)|({VALIDATORS})$")
 ERRORS = re.compile(r"_?\w*(Error|Warning)$|.*(failure|problem|_error|_sentence)$")
 
@@ -28,6 +31,9 @@ def counts(node: ast.AST) -> bool:
         return True
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return bool(CHECKS.match(node.name) or ERRORS.match(node.name))
+    if isinstance(node, ast.Assign):
+        names = {getattr(target, "id", "") for target in node.targets}
+        return bool(names & {"problem", "remedy"})
     if isinstance(node, ast.Call):
         return called(node) == "suppress" or bool(
             CHECKS.match(called(node)) or ERRORS.match(called(node))
@@ -60,15 +66,17 @@ def error_lines(text: str) -> set[int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rooms", action="store_true", help="one number a room")
-    rooms = parser.parse_args().rooms
+    parser.add_argument("--root", type=pathlib.Path, default=root, help="a package")
+    args = parser.parse_args()
+    rooms = args.rooms
     total = code = 0
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted(args.root.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         found = len(error_lines(text))
         total += found
         code += len(code_lines(text))
         if rooms and found:
-            print(f"{found:5d}  {path.relative_to(root).with_suffix('')}")
+            print(f"{found:5d}  {path.relative_to(args.root).with_suffix('')}")
     print(f"{total} of {code} lines of code check inputs or report errors")
 
 

@@ -1,6 +1,9 @@
-"""Bad inputs, kills at random moments, and runs side by side; one JSON line for each.
+"""Bad inputs, kills at random moments, runs side by side, engines and growth.
 
 python benchmarks/reliability.py --out nbs/audits/reliability.jsonl
+python benchmarks/reliability.py --out … --parts kills,together  # some of them
+
+Lines are written as they come. A part that is run again replaces its own lines.
 """
 
 import argparse
@@ -9,7 +12,6 @@ import io
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -18,10 +20,12 @@ import tempfile
 import time
 import warnings
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+from reliability_engines import growth, try_engines
 from reliability_inputs import Kind, all_kinds, prepare
 
 from privpgd.app.cli import main as privpgd
@@ -40,8 +44,9 @@ def call(words: list[str], limit: int = 60) -> tuple[int, str]:
     def too_slow(*_: Any) -> None:
         raise Slow
 
-    signal.signal(signal.SIGALRM, too_slow)
-    signal.alarm(limit)
+    # of the processor, so that a busy machine makes no input slow
+    signal.signal(signal.SIGPROF, too_slow)
+    signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         with (
             contextlib.redirect_stdout(io.StringIO()),
@@ -55,7 +60,7 @@ def call(words: list[str], limit: int = 60) -> tuple[int, str]:
     except Exception as error:
         return -2, f"Traceback {type(error).__name__}: {error}"
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def judge(kind: Kind, code: int, errors: str) -> str:
@@ -80,13 +85,13 @@ def clear(folder: Path, keep: set[str]) -> None:
             place.unlink()
 
 
-def try_inputs(folder: Path) -> list[dict]:
-    "A line for each group of inputs, with the names of those that went wrong."
+def try_inputs(folder: Path, share: int, shares: int) -> Iterator[dict]:
+    "A line for each group of one share of the inputs, with those that went wrong."
     keep = set(os.listdir(folder))
     verdicts: dict[str, Counter] = {}
     wrong: dict[str, list[str]] = {}
-    began = time.perf_counter()
-    for kind in all_kinds(folder):
+    began = time.process_time()
+    for kind in all_kinds(folder)[share::shares]:
         for name, content in kind.files.items():
             (folder / name).write_bytes(content)
         quiet = [] if kind.words[0].startswith("-") else ["--quiet"]
@@ -96,11 +101,10 @@ def try_inputs(folder: Path) -> list[dict]:
             wrong.setdefault(kind.group, []).append(f"{kind.name}: {verdict}")
             print(verdict, "|", kind.group, kind.name, flush=True)
         clear(folder, keep)
-    seconds = round(time.perf_counter() - began)
-    return [
-        dict(what="inputs", group=group, **counts, wrong=wrong.get(group, []))
-        for group, counts in verdicts.items()
-    ] + [dict(what="inputs", group="all", seconds=seconds)]
+    seconds = round(time.process_time() - began)
+    for group, counts in verdicts.items():
+        facts = dict(share=f"{share + 1}/{shares}", wrong=wrong.get(group, []))
+        yield dict(what="inputs", group=group, seconds=seconds, **counts, **facts)
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -113,7 +117,7 @@ def kill_runs(folder: Path, times: int, seed: int = 0) -> list[dict]:
     place = folder / "kills"
     place.mkdir()
     outputs = "-o kills/x.csv --save kills/m.privpgd --report kills/r.html"
-    words = f"synth good.csv --schema good.json {outputs} --particles 20000".split()
+    words = f"synth good.csv --schema good.json {outputs} --particles 2000".split()
     began = time.perf_counter()
     assert subprocess.run([*COMMAND, *words], capture_output=True).returncode == 0
     whole = time.perf_counter() - began
@@ -177,30 +181,48 @@ def run_together(folder: Path, n: int) -> list[dict]:
     return [dict(what="together", **facts, leftovers=len(leftovers(folder)))]
 
 
+PARTS = ("together", "kills", "inputs", "engines", "growth")
+
+
+def run_part(part: str, folder: Path, args: argparse.Namespace) -> Iterable[dict]:
+    "The lines of one part."
+    if part == "together":
+        return run_together(folder, args.together)
+    if part == "kills":
+        return kill_runs(folder, args.kills)
+    if part == "engines":
+        return try_engines(folder, args.rows)
+    if part == "growth":
+        return growth()
+    share, _, shares = args.share.partition("/")
+    return try_inputs(folder, int(share) - 1, int(shares))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", required=True, help="file for the lines")
+    parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--together", type=int, default=10)
+    parser.add_argument("--rows", type=int, default=500_000, help="for the engines")
+    parser.add_argument("--share", default="1/1", help="of the inputs, such as 2/4")
     args = parser.parse_args()
     out = Path(args.out).resolve()
     warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as name:
-        os.chdir(name)
-        with contextlib.redirect_stdout(io.StringIO()):
-            prepare(Path(name))
-        lines = run_together(Path(name), args.together)
-        lines += kill_runs(Path(name), args.kills)
-        clear(
-            Path(name),
-            {"good.csv", "good.parquet", "good.json", "good.privpgd"}
-            | {"good.ledger", "copy.csv", "file", "folder", "loopx", "loopy"},
-        )
-        lines += try_inputs(Path(name))
-        os.chdir("/")
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    lines.append(dict(what="memory", peak_mb=memory))
-    out.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for part in args.parts.split(","):
+        with tempfile.TemporaryDirectory() as name:
+            os.chdir(name)
+            with contextlib.redirect_stdout(io.StringIO()):
+                prepare(Path(name))
+            lines = list(run_part(part, Path(name), args))
+            os.chdir("/")
+        for line in lines:
+            line.setdefault("share", "")
+        new = {(line["what"], line["share"]) for line in lines}
+        held = out.read_text().splitlines() if out.exists() else []
+        old = [x for x in map(json.loads, held) if (x["what"], x["share"]) not in new]
+        text = "".join(json.dumps(line) + "\n" for line in [*old, *lines])
+        out.write_text(text)
 
 
 if __name__ == "__main__":

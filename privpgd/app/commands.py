@@ -157,10 +157,8 @@ def plan_command(args: argparse.Namespace, console: Console) -> None:
         )
     secret = "--person" if args.person is not None else "--neighbors add-remove"
     if args.table is not None and (args.person or args.neighbors == "add-remove"):
-        raise InputError(
-            f"{secret} keeps the number of rows private",
-            "give a public guess of it with --rows instead of the table",
-        )
+        remedy = "give a public guess of it with --rows instead of the table"
+        raise InputError(f"{secret} keeps the number of rows private", remedy)
     n = args.rows
     if args.table is not None:
         table, _ = open_table(args.table, schema)
@@ -186,10 +184,8 @@ def _check_synth(args: argparse.Namespace) -> None:
     files["--diagnostics"] = args.diagnostics
     for option, path in files.items():
         if path == "-":
-            raise InputError(
-                f"{option} - is not possible, only -o can be the standard output",
-                "give the name of a file",
-            )
+            problem = f"{option} - is not possible, only -o can be the standard output"
+            raise InputError(problem, "give the name of a file")
         if path is not None:
             check_output(path)
     check_apart(
@@ -207,10 +203,8 @@ def _check_replicates(args: argparse.Namespace) -> None:
     "Refuse replicates that cannot be written."
     whole_number("replicates", args.replicates, 2, "20 is usual")
     if args.output == "-":
-        raise InputError(
-            "--replicates writes several files beside the output",
-            "give -o the name of a file",
-        )
+        problem = "--replicates writes several files beside the output"
+        raise InputError(problem, "give -o the name of a file")
     paths = replicate_paths(args.output, args.replicates)
     for path in paths:
         check_output(path)
@@ -501,10 +495,8 @@ def _check_task(args: argparse.Namespace) -> None:
             "go together",
         )
     if args.test is not None and args.real is None:
-        raise InputError(
-            "--test and --target compare with the real table",
-            "give it with --real, too",
-        )
+        problem = "--test and --target compare with the real table"
+        raise InputError(problem, "give it with --real, too")
 
 
 def _open_optional(path: Any, schema: Schema) -> Any:

@@ -137,10 +137,8 @@ class Console:
         if self.json and self.output == "-":
             from privpgd.core.checks import InputError
 
-            raise InputError(
-                "--json and -o - both want the standard output",
-                "write one of them to a file",
-            )
+            problem = "--json and -o - both want the standard output"
+            raise InputError(problem, "write one of them to a file")
 
     def step(self, words: str) -> None:
         "Tell what is being done, or stop here if a library ignored a signal."

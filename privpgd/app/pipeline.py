@@ -66,10 +66,8 @@ from .plan import plan_stages
 def check_schema(schema: Any) -> None:
     "Raise one sentence unless this is a schema."
     if not isinstance(schema, Schema):
-        raise InputError(
-            f"schema is {schema!r}, not a Schema",
-            "write one, or draft it with Schema.infer",
-        )
+        problem = f"schema is {schema!r}, not a Schema"
+        raise InputError(problem, "write one, or draft it with Schema.infer")
 
 
 def default_workload(
@@ -229,11 +227,8 @@ def _selector_options(job: Job) -> dict:
     given = job.select_options
     named = isinstance(job.select, str)
     if not isinstance(given, Mapping):
-        raise InputError(
-            "is not a dict",
-            "give names and values, such as dict(rounds=20)",
-            select_options=given,
-        )
+        remedy = "give names and values, such as dict(rounds=20)"
+        raise InputError("is not a dict", remedy, select_options=given)
     known = set()
     if named and job.select in SELECTORS:
         known = {f.name for f in fields(SELECTORS[job.select])} - {"generator"}
@@ -245,11 +240,8 @@ def _selector_options(job: Job) -> dict:
     for name in given:
         if name not in known:
             use = f"use {', '.join(sorted(known))}" if known else "leave it out"
-            raise InputError(
-                f"has {name!r}, which select={job.select!r} does not take",
-                use,
-                select_options=dict(given),
-            )
+            problem = f"has {name!r}, which select={job.select!r} does not take"
+            raise InputError(problem, use, select_options=dict(given))
         if name in limits:
             raise InputError(
                 f"select_options has {name!r}, but the limit of this generator is its "
@@ -571,15 +563,11 @@ def method(
     "A method of a benchmark by its name."
     generator, plus, select = name.partition("+")
     if generator not in GENERATORS:
-        raise InputError(
-            f"There is no generator named {generator!r} in {name!r}",
-            f"choose from {', '.join(GENERATORS)}",
-        )
+        problem = f"There is no generator named {generator!r} in {name!r}"
+        raise InputError(problem, f"choose from {', '.join(GENERATORS)}")
     if plus and select not in ("all", *SELECTORS):
-        raise InputError(
-            f"There is no selector named {select!r} in {name!r}",
-            f"choose from all, {', '.join(SELECTORS)}",
-        )
+        problem = f"There is no selector named {select!r} in {name!r}"
+        raise InputError(problem, f"choose from all, {', '.join(SELECTORS)}")
     return functools.partial(
         _run_benchmark_method, generator=generator, select=select or None
     )

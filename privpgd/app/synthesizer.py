@@ -24,13 +24,19 @@ from privpgd.app.pipeline import (
     private_part,
     run_pipeline,
 )
+from privpgd.app.storage import (
+    MODEL_FORMS,
+    load_model,
+    mark_seeded,
+    save_model,
+)
 
 from ..constrain.agreement import public_tables
 from ..constrain.penalties import Penalty
 from ..constrain.requirements import Requirements
-from ..core.checks import Advice, InputError, one_of, whole_number
+from ..core.checks import InputError, check_fields
 from ..evaluation.downstream import check_target
-from ..methods.privpgd import PRESETS, PrivPGDGenerator
+from ..methods.privpgd import PrivPGDGenerator
 from ..private.account import Budget
 from ..private.call_account import CallAccount, check_filter
 from ..private.learn import open_schema
@@ -47,23 +53,17 @@ from .forecast import crowded_bins
 from .plan import plan, with_planned_bins
 from .resources import check_memory
 from .sampling import sample_chunks, sample_rows
-from .storage import load_model, mark_seeded, save_model
 
 
 # %% ../../nbs/app/synthesizer.ipynb #c928511
 def _check_order(model: Any, schema: Any) -> None:
     "Raise one sentence if the order or the target makes no sense."
-    if model.order is not None:
-        one_of("order", model.order, (2, 3, 4))
     if model.order not in (None, 2):
         other = "select" if model.select is not None else ""
         other = "preset" if model.preset == "paper" else other
         if other:
-            raise InputError(
-                f"is for the usual workload, and {other} says what is measured",
-                f"leave out order or {other}",
-                order=model.order,
-            )
+            problem = f"is for the usual workload, and {other} says what is measured"
+            raise InputError(problem, f"leave out order or {other}", order=model.order)
     if model.target is not None and schema is not None:
         check_target(schema, model.target)
 
@@ -73,29 +73,14 @@ def check_arguments(model: Any, schema: Any) -> Budget:
     budget = Budget(epsilon=model.epsilon, delta=model.delta)
     if schema is not None:
         check_schema(schema)
-    one_of("preset", model.preset, PRESETS)
-    one_of("neighbors", model.neighbors, ("replace", "add-remove"))
+    check_fields(model, **MODEL_FORMS)
     unit = Unit(model.neighbors, model.person, model.max_rows)
     names = [] if schema is None else schema.names
     if unit.person is not None and unit.person in names:
-        raise InputError(
-            "is a column of the schema, and would be released",
-            "take it out of the schema",
-            person=unit.person,
-        )
-    one_of("device", model.device, ("auto", "cpu", "cuda"))
+        problem = "is a column of the schema, and would be released"
+        raise InputError(problem, "take it out of the schema", person=unit.person)
     if model.device == "cuda" and not torch.cuda.is_available():
         raise InputError("is not there", "leave it at 'auto'", device="cuda")
-    whole_number("n_particles", model.n_particles, 1, "100000 is the paper's choice")
-    if model.epochs is not None:
-        remedy = Advice(
-            "leave it at None for the preset's choice",
-            "leave it out for the preset's choice",
-        )
-        whole_number("epochs", model.epochs, 0, remedy)
-    if model.seed is not None:
-        remedy = Advice("leave it at None for a release", "leave it out for a release")
-        whole_number("seed", model.seed, 0, remedy)
     if isinstance(model.select, str):
         check_selector(model.select)
     _check_order(model, schema)
@@ -128,11 +113,9 @@ def model_requirements(model: Any, schema: Schema) -> Requirements:
     penalties = [p for p in requirements.penalties if isinstance(p, Penalty)]
     idle = [p for p in penalties if p.limit is None]
     if model.epochs == 0 and idle:
-        raise InputError(
-            f"leaves no descent to weigh {idle[0].label()}",
-            "leave epochs at None, or give the penalty a limit",
-            epochs=0,
-        )
+        problem = f"leaves no descent to weigh {idle[0].label()}"
+        remedy = "leave epochs at None, or give the penalty a limit"
+        raise InputError(problem, remedy, epochs=0)
     return requirements
 
 
@@ -167,10 +150,8 @@ class _PlanWriteReport:
         known = isinstance(frame_or_n, (int, np.integer))
         if not known and (self.neighbors == "add-remove" or self.person is not None):
             why = "a person" if self.person else f"neighbors={self.neighbors!r}"
-            raise InputError(
-                f"{why} keeps the number of rows private",
-                "give plan a public guess of it instead of the table",
-            )
+            remedy = "give plan a public guess of it instead of the table"
+            raise InputError(f"{why} keeps the number of rows private", remedy)
         n = frame_or_n if known else count_rows(frame_or_n, schema)
         return plan(
             schema,

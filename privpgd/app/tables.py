@@ -42,8 +42,8 @@ from privpgd.table.paths import (
     file_format,
     list_files,
     open_parquet,
+    reading,
     stored_format,
-    unreadable_file,
 )
 
 from ..core.checks import InputError
@@ -84,10 +84,8 @@ def read_table(
     "A whole table in memory."
     file: TableFile = list_files(open_files(path))[0]
     if stored_format(file) == "parquet":
-        try:
+        with reading(file):
             frame = open_parquet(file).read().to_pandas()
-        except Exception as error:
-            raise unreadable_file(file, error) from None
     else:
         frame = read_texts(file, how).to_pandas()
     _check_length(str(file), len(frame))
@@ -121,10 +119,8 @@ def read_schema(
 ) -> Schema:
     "A schema from its JSON file."
     if path is None:
-        raise InputError(
-            "--schema is missing, the public facts about the columns",
-            "draft it with privpgd schema DATA -o schema.json",
-        )
+        problem = "--schema is missing, the public facts about the columns"
+        raise InputError(problem, "draft it with privpgd schema DATA -o schema.json")
     if not Path(path).is_file():
         raise InputError(f"{path} is not a file", "draft a schema with privpgd schema")
     try:
@@ -258,10 +254,8 @@ def check_output(
             f"{path} cannot be written ({error.strerror})", "give another output"
         ) from None
     if table and file_format(Path(path)) is None:
-        raise InputError(
-            f"{path} is not named like a file that can be written",
-            "use .parquet, .csv or .csv.gz",
-        )
+        problem = f"{path} is not named like a file that can be written"
+        raise InputError(problem, "use .parquet, .csv or .csv.gz")
 
 
 def same_file(a: Any, b: Any) -> bool:

@@ -292,10 +292,8 @@ def region_codes(
     else:
         inside = _level_codes(column_map, name, [allowed])
     if not inside.any():
-        raise InputError(
-            f"nothing in column {name!r} lies in {allowed!r}",
-            "no bin has its middle there; widen it",
-        )
+        problem = f"nothing in column {name!r} lies in {allowed!r}"
+        raise InputError(problem, "no bin has its middle there; widen it")
     return inside.astype(float)
 
 

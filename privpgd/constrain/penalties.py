@@ -148,10 +148,8 @@ def as_penalty(
         fn, weight = term
         name = getattr(fn, "__name__", "")
         return Penalty(lambda frame: fn(frame.particles), weight, name)
-    raise InputError(
-        f"penalties holds {term!r}",
-        "give a Penalty, or a pair of a function of the particles and its weight",
-    )
+    remedy = "give a Penalty, or a pair of a function of the particles and its weight"
+    raise InputError(f"penalties holds {term!r}", remedy)
 
 
 # %% ../../nbs/constrain/penalties.ipynb #ca3aa8a
@@ -187,10 +185,8 @@ def _evaluate_on_random_particles(
             value = function(column_map(z))
         except Exception as error:
             any_number = ", for any number of them" * (m > 64)
-            raise InputError(
-                f"{label} fails on {m} random particles ({error!r})",
-                f"mend it first{any_number}",
-            ) from None
+            problem = f"{label} fails on {m} random particles ({error!r})"
+            raise InputError(problem, f"mend it first{any_number}") from None
     evaluate_on_sample(function, column_map(z[:1]), label)
     return z, value
 
@@ -229,13 +225,9 @@ def check_penalty(penalty: Constraint, column_map: ColumnMap) -> None:
             f"{label} does not depend on the particles", "use its argument"
         )
     if not torch.isfinite((penalty.weight * gradient).square().sum()):
-        raise InputError(
-            f"{label} has a gradient that is not finite",
-            "smooth it where it has a kink or a pole, or lower its weight",
-        )
+        remedy = "smooth it where it has a kink or a pole, or lower its weight"
+        raise InputError(f"{label} has a gradient that is not finite", remedy)
     flat = not gradient.any() and value.item() != 0
     if flat and not penalty.varies_over_codes(column_map):
-        raise InputError(
-            f"{label} is {value.item():.4g} with no slope anywhere",
-            penalty.zero_gradient_remedy,
-        )
+        problem = f"{label} is {value.item():.4g} with no slope anywhere"
+        raise InputError(problem, penalty.zero_gradient_remedy)

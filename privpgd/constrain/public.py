@@ -142,10 +142,8 @@ def _table_from_levels(
             )
         for name, known, level in zip(marginal.columns, levels, key):
             if level not in known:
-                raise InputError(
-                    f"{label} names {level!r}, which is no level of {name!r}",
-                    "give an array with one number for each code",
-                )
+                problem = f"{label} names {level!r}, which is no level of {name!r}"
+                raise InputError(problem, "give an array with one number for each code")
         out[tuple(known.index(x) for known, x in zip(levels, key))] = number
     for a, (name, known) in enumerate(zip(marginal.columns, levels)):
         named = [key[a] for key, _ in entries]
@@ -330,10 +328,8 @@ class PublicColumns:
         columns = getattr(self.frame, "columns", None)  # pandas and polars
         names = getattr(self.frame, "column_names", columns)  # pyarrow
         if names is None:
-            raise InputError(
-                f"PublicColumns holds a {type(self.frame).__name__}",
-                "give a table in memory with the public columns",
-            )
+            problem = f"PublicColumns holds a {type(self.frame).__name__}"
+            raise InputError(problem, "give a table in memory with the public columns")
         return [str(n) for n in names]
 
 

@@ -74,11 +74,8 @@ class Rule:
                 "give one, or the whole rule as a text such as 'age >= 16'",
             )
         if self.straddle not in ("place", "forbid"):
-            raise InputError(
-                f"of the rule {self.label()} is unknown",
-                "use 'place' or 'forbid'",
-                straddle=self.straddle,
-            )
+            problem = f"of the rule {self.label()} is unknown"
+            raise InputError(problem, "use 'place' or 'forbid'", straddle=self.straddle)
 
     @property
     def expression(self) -> Expression | None:

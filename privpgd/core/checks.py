@@ -339,10 +339,8 @@ def check_codes(
         )
     for name, k, column in zip(names, shape, codes.T):
         if len(column) and (column.min() < 0 or column.max() >= k):
-            raise InputError(
-                f"column {name!r} has a code outside of 0 to {k - 1}",
-                "encode it with the same schema",
-            )
+            problem = f"column {name!r} has a code outside of 0 to {k - 1}"
+            raise InputError(problem, "encode it with the same schema")
     return codes
 
 

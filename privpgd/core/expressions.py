@@ -454,10 +454,8 @@ def as_text_rule(
         return TextRule(item["rule"], item.get("source", "declared"))
     text = item if isinstance(item, str) else getattr(item, "text", None)
     if not isinstance(text, str):
-        raise InputError(
-            f"{item!r} is not a rule of a schema",
-            "give a text such as 'discharge >= admission'",
-        )
+        problem = f"{item!r} is not a rule of a schema"
+        raise InputError(problem, "give a text such as 'discharge >= admission'")
     return TextRule(text)
 
 

@@ -466,10 +466,8 @@ def parse_tree(
     if not isinstance(text, str):
         raise ExpressionError(f"{text!r} is not a text", "write 'age >= 18'")
     if len(text) > MOST_CHARACTERS:
-        raise ExpressionError(
-            f"an expression of {len(text):,} characters is too long",
-            f"write at most {MOST_CHARACTERS:,}",
-        )
+        problem = f"an expression of {len(text):,} characters is too long"
+        raise ExpressionError(problem, f"write at most {MOST_CHARACTERS:,}")
     parser = _Parser(text)
     tree = parser.condition()
     if parser.next.kind != "end":

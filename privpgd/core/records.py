@@ -119,10 +119,8 @@ class Measurement:
     def from_dict(cls, facts: Mapping) -> "Measurement":
         "The measurement that `to_dict` wrote."
         if lacks := {"clique", "counts", "sigma"} - set(facts):
-            raise InputError(
-                f"A saved measurement lacks {sorted(lacks)[0]!r}",
-                "give what Measurement.to_dict wrote",
-            )
+            problem = f"A saved measurement lacks {sorted(lacks)[0]!r}"
+            raise InputError(problem, "give what Measurement.to_dict wrote")
         return cls(
             tuple(facts["clique"]),
             np.array(facts["counts"], np.int64),

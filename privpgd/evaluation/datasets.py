@@ -83,10 +83,8 @@ def _find_entry(name: str) -> dict:
     "One entry; raise with the list of names if there is none."
     entries = _catalogue()
     if name not in entries:
-        raise DatasetError(
-            f"There is no dataset named {name!r}",
-            f"choose one of {', '.join(sorted(entries))}",
-        )
+        problem = f"There is no dataset named {name!r}"
+        raise DatasetError(problem, f"choose one of {', '.join(sorted(entries))}")
     return entries[name]
 
 
@@ -198,10 +196,8 @@ def _read_randhie() -> tuple[pd.DataFrame, pd.Series]:
     # the package need not be imported for one of its files
     spec = importlib.util.find_spec("statsmodels")
     if spec is None or spec.origin is None:
-        raise DatasetError(
-            "randhie comes with statsmodels, which is not installed",
-            "pip install statsmodels",
-        )
+        problem = "randhie comes with statsmodels, which is not installed"
+        raise DatasetError(problem, "pip install statsmodels")
     place = Path(spec.origin).parent / "datasets" / "randhie" / "src" / "randhie.csv"
     raw = pd.read_csv(place)
     frame = pd.DataFrame({new: raw[old] for new, old in _RANDHIE_NAMES.items()})
@@ -248,10 +244,9 @@ def _read_acs(name: str, entry: dict, download: bool = True) -> pd.DataFrame:
     "Features and label of one ACS task, as folktables defines it."
     path = _pums_file(download)
     if not path.is_file():
-        raise DatasetError(
-            f"{name} is not on this machine and could not be downloaded",
-            f"get {_PUMS_URL} and put its file psam_p06.csv in {path.parent}",
-        )
+        problem = f"{name} is not on this machine and could not be downloaded"
+        remedy = f"get {_PUMS_URL} and put its file psam_p06.csv in {path.parent}"
+        raise DatasetError(problem, remedy)
     import folktables
 
     problem = getattr(folktables, entry["problem"])

@@ -95,11 +95,8 @@ def check_target(
 ) -> None:
     "Raise unless the target is a column of the schema."
     if target not in schema.names:
-        raise InputError(
-            "is not a column of the schema",
-            f"use one of {', '.join(schema.names)}",
-            target=target,
-        )
+        remedy = f"use one of {', '.join(schema.names)}"
+        raise InputError("is not a column of the schema", remedy, target=target)
 
 
 def _task_tables(
@@ -114,10 +111,8 @@ def _task_tables(
     arrays = [rows[~np.isnan(rows[:, at])] for rows in arrays]
     for name, rows in zip(("real", "synth", "test"), arrays):
         if len(rows) < 4:
-            raise InputError(
-                f"{name} has {len(rows)} rows in which {target!r} is present",
-                "give at least four",
-            )
+            problem = f"{name} has {len(rows)} rows in which {target!r} is present"
+            raise InputError(problem, "give at least four")
     return arrays, category, at
 
 

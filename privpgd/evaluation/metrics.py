@@ -75,15 +75,11 @@ def _held_codes(
     else:
         codes, n = sample_codes(table, schema, MAX_VALUES // d, seed)
     if codes.ndim != 2 or codes.shape[1] != d or not len(codes):
-        raise InputError(
-            f"{name} has shape {codes.shape}",
-            f"give at least one row and the {d} columns of the schema",
-        )
+        remedy = f"give at least one row and the {d} columns of the schema"
+        raise InputError(f"{name} has shape {codes.shape}", remedy)
     if codes.dtype.kind not in "iu":
-        raise InputError(
-            f"{name} is an array of {codes.dtype}",
-            "give a data frame or an integer array of codes",
-        )
+        problem = f"{name} is an array of {codes.dtype}"
+        raise InputError(problem, "give a data frame or an integer array of codes")
     if codes.min() < 0 or (codes.max(0) >= schema.shape).any():
         raise InputError(
             f"{name} has codes outside the schema", "encode the table with this schema"

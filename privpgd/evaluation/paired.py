@@ -250,10 +250,8 @@ def open_rows(
     if isinstance(source, MemorySource):
         return open_frame(source.preview(schema))  # type: ignore[arg-type]
     if isinstance(source, ClusterSource):
-        raise InputError(
-            f"{name} lies on a cluster, and values are compared in memory",
-            "give a sample of its rows",
-        )
+        problem = f"{name} lies on a cluster, and values are compared in memory"
+        raise InputError(problem, "give a sample of its rows")
     if schema is None:
         raise InputError(f"{name} is read by a schema", "give the schema, too")
     preview(table, schema)
@@ -282,10 +280,8 @@ def open_paired_columns(
     "The columns of two tables, each on its common grid."
     tables = [open_rows(real, schema, "real"), open_rows(synth, schema, "synth")]
     if len(tables[0]) < 4:
-        raise InputError(
-            f"The real table has {len(tables[0])} rows",
-            "give at least four, so that it can be split",
-        )
+        problem = f"The real table has {len(tables[0])} rows"
+        raise InputError(problem, "give at least four, so that it can be split")
     known = [name for name in tables[0].columns if name in tables[1].columns]
     if schema is not None:
         known = [name for name in schema.names if name in known]
@@ -296,10 +292,8 @@ def open_paired_columns(
     names = known if columns is None else list(columns)
     for name in names:
         if name not in known:
-            raise InputError(
-                f"columns names {name!r}",
-                f"choose from those of both tables: {', '.join(known)}",
-            )
+            remedy = f"choose from those of both tables: {', '.join(known)}"
+            raise InputError(f"columns names {name!r}", remedy)
     if not names:
         raise InputError("is empty", "name a column", columns=columns)
     out = []

@@ -49,10 +49,8 @@ def plot_marginals(
     names = list(columns or schema.names)
     for name in names:
         if name not in schema.names:
-            raise InputError(
-                f"columns names {name!r}",
-                f"choose from the schema's: {', '.join(schema.names)}",
-            )
+            remedy = f"choose from the schema's: {', '.join(schema.names)}"
+            raise InputError(f"columns names {name!r}", remedy)
     tables = (
         ("real", as_codes(real, schema, "real"), -0.2, GREY),
         ("synthetic", as_codes(synth, schema, "synth"), 0.2, RUST),

@@ -144,10 +144,8 @@ def _result_files(where: str | Path | Iterable) -> list[Path]:
         return sorted(Path(where).glob("*.jsonl"))
     if Path(where).is_file():
         return [Path(where)]
-    raise InputError(
-        f"{where} is neither a file nor a folder",
-        "give the place that the results were written to",
-    )
+    problem = f"{where} is neither a file nor a folder"
+    raise InputError(problem, "give the place that the results were written to")
 
 
 def read_lines(path: str | Path) -> list[dict]:

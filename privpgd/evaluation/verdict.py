@@ -85,10 +85,8 @@ def grade_columns(
     finite_number("tolerance", tolerance)
     known = {*_FIELDS, "kind"} <= set(frame.columns)
     if not known or not (frame.metric == "rows").any():
-        raise InputError(
-            "The frame is not one of compare_columns",
-            "give what compare_columns returns",
-        )
+        problem = "The frame is not one of compare_columns"
+        raise InputError(problem, "give what compare_columns returns")
     n, m = frame.loc[frame.metric == "rows", ["real", "synth"]].iloc[0]
     about = frame.column.notna() & (frame.metric != "rows")
     about &= frame.kind != "prediction"

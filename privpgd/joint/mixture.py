@@ -25,10 +25,12 @@ from tqdm.auto import tqdm
 
 from privpgd.core.checks import (
     check_clique,
+    check_fields,
     find_columns,
+    finite,
     finite_number,
     make_options,
-    whole_number,
+    whole,
 )
 
 from ..core.threads import map_threads
@@ -352,12 +354,9 @@ class MixtureOptions:
     rate: float = 0.1  # step size
 
 
-def _check_mixture_options(options: MixtureOptions) -> None:
-    "Raise if an option is out of range."
-    whole_number("components", options.components, 1)
-    whole_number("steps", options.steps)
-    finite_number("ridge", options.ridge, positive=False)
-    finite_number("rate", options.rate)
+_FORMS = dict(
+    components=whole(1), steps=whole(), ridge=finite(), rate=finite(positive=True)
+)
 
 
 # The products are small: a second thread waits more than it works.
@@ -375,7 +374,7 @@ def fit_mixture(
 ) -> Mixture:
     "A mixture of products of large posterior probability, given all noisy marginals."
     options = make_options(MixtureOptions, options, fields)
-    _check_mixture_options(options)
+    check_fields(options, **_FORMS)
     merged = merge(measurements, schema)
     embedding = Embedding(schema) if embedding is None else embedding
     data = MixtureData(merged, schema, embedding)

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import nn
 
-from ..core.checks import InputError
-from .rap import Relaxed, Targets, block_softmax, check_relaxed_options
+from ..core.checks import Form, check_fields, whole
+from .rap import RELAXED, Relaxed, Targets, block_softmax
 
 
 # %% ../../nbs/methods/gem.ipynb #c007
@@ -52,6 +51,15 @@ def generator_network(
 
 
 # %% ../../nbs/methods/gem.ipynb #c010
+_LAYERS = Form(
+    lambda widths: (
+        isinstance(widths, (tuple, list)) and all(map(whole(1).fits, widths))
+    ),
+    "a list of positive whole numbers",
+    "give the width of each block, such as (128, 256)",
+)
+
+
 @dataclass(eq=False)
 class GEM(Relaxed):
     "A generator network with one softmax a column, fitted to noisy marginals."
@@ -76,15 +84,8 @@ class GEM(Relaxed):
 
     def check(self, cliques, schema) -> None:
         "Raise one sentence if an option makes no sense."
-        check_relaxed_options(self, noise_dim=1, batch_size=2)
-        listed = isinstance(self.layers, (tuple, list))
-        whole = (int, np.integer)
-        if not listed or not all(isinstance(k, whole) and k > 0 for k in self.layers):
-            raise InputError(
-                "must hold positive whole numbers",
-                "give the width of each block, such as (128, 256)",
-                layers=self.layers,
-            )
+        sizes = dict(noise_dim=whole(1), batch_size=whole(2), layers=_LAYERS)
+        check_fields(self, **RELAXED, **sizes)
 
     def _state_key(self):
         return tuple(self.layers), self.noise_dim, self.batch_size, self.start

@@ -16,11 +16,13 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from privpgd.core.checks import (
+    SEED,
     InputError,
     check_codes,
-    check_seed,
-    finite_number,
-    whole_number,
+    check_fields,
+    finite,
+    optional,
+    whole,
 )
 
 from ..transport.consistency import merge
@@ -268,6 +270,16 @@ def _run_generations(population, layout, shape, columns, offspring, generations,
 
 
 # %% ../../nbs/methods/gsd.ipynb #c041s
+_FORMS = dict(
+    elite=whole(1),
+    mutations=whole(),
+    crossovers=whole(),
+    generations=whole(),
+    patience=optional(whole(1)),
+    tolerance=finite(),
+)
+
+
 @dataclass(frozen=True)
 class Search:
     "Options of the genetic search."
@@ -282,16 +294,10 @@ class Search:
 
     def check(self) -> None:
         "Raise if an option makes no sense."
-        for name in ("elite", "mutations", "crossovers", "generations"):
-            whole_number(name, getattr(self, name), int(name == "elite"))
-        if self.patience is not None:
-            whole_number("patience", self.patience, 1)
+        check_fields(self, **_FORMS)
         if self.mutations + self.crossovers == 0:
-            raise InputError(
-                "mutations and crossovers are both 0, so that there is no child",
-                "give at least one of them",
-            )
-        finite_number("tolerance", self.tolerance, positive=False)
+            problem = "mutations and crossovers are both 0, so that there is no child"
+            raise InputError(problem, "give at least one of them")
 
 
 def _first_population(
@@ -437,7 +443,5 @@ class GSD:
 
     def check(self, cliques, schema) -> None:
         "Raise one sentence if an option makes no sense."
-        if self.n_rows is not None:
-            whole_number("n_rows", self.n_rows, 1)
-        check_seed(self.seed)
+        check_fields(self, n_rows=optional(whole(1)), seed=SEED)
         self.search.check()

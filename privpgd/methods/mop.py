@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import finite_number
+from ..core.checks import check_fields, finite, whole
 from ..joint.mixture import Mixture
 from .bridge import load_mbi, mbi_domain, weighted_measurements
-from .independent import check_generator_options
+from .independent import ROWS_AND_SEED
 
 
 # %% ../../nbs/methods/mop.ipynb #c051
@@ -78,8 +78,8 @@ class MOP:
 
     def check(self, cliques: Iterable | None, schema: Any) -> None:
         "Raise if an option makes no sense, or if mbi is not there."
-        check_generator_options(self, components=1, iterations=1)
-        finite_number("rate", self.rate)
+        whole_numbers = dict(components=whole(1), iterations=whole(1))
+        check_fields(self, **ROWS_AND_SEED, **whole_numbers, rate=finite(positive=True))
         load_mbi()
 
 

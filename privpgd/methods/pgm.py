@@ -26,9 +26,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import InputError, finite_number
+from ..core.checks import InputError, check_fields, finite, finite_number, whole
 from .bridge import load_mbi, mbi_domain, weighted_measurements
-from .independent import check_generator_options
+from .independent import ROWS_AND_SEED
 
 
 # %% ../../nbs/methods/pgm.ipynb #ccba3ea
@@ -289,10 +289,8 @@ class PGM:
         if None."""
         schema = getattr(self, "schema_", None) if schema is None else schema
         if schema is None:
-            raise InputError(
-                "size_mb(cliques) needs a schema before the first fit",
-                "give it as the second argument",
-            )
+            problem = "size_mb(cliques) needs a schema before the first fit"
+            raise InputError(problem, "give it as the second argument")
         return tree_megabytes(tree_cells(junction_tree(cliques, schema), schema))
 
     def selector_options(self) -> dict:
@@ -302,8 +300,8 @@ class PGM:
     def check(self, cliques: Iterable | None, schema: Any) -> None:
         """Raise if an option makes no sense, if mbi is not there, or if the model for
         these cliques (None: for single columns) would be too large."""
-        check_generator_options(self, n_rows=0, iterations=1)
-        finite_number("tolerance", self.tolerance, positive=False)
+        own = dict(n_rows=whole(), iterations=whole(1), tolerance=finite())
+        check_fields(self, **{**ROWS_AND_SEED, **own})
         load_mbi()
         if cliques is None:
             cliques = [(name,) for name in schema.names]

@@ -37,11 +37,19 @@ from privpgd.constrain.requirements import (
     rows_from_particles,
     warn_unmet,
 )
+from privpgd.core.checks import (
+    InputError,
+    check_fields,
+    choice,
+    make_options,
+    one_of,
+    optional,
+    whole,
+)
 
 from ..constrain.bounds import Bound
 from ..constrain.imposing import impose, place_rows
 from ..constrain.public import draw_conditional, reweight_tables
-from ..core.checks import InputError, make_options, one_of, whole_number
 from ..core.merging import Merging
 from ..core.records import Seeds, axes_of
 from ..joint.merged import MergedTables, merged_tables
@@ -51,7 +59,7 @@ from ..joint.shrinkage import mixture_tables
 from ..transport.embedding import Embedding
 from ..transport.particles import descend
 from ..transport.projection import project
-from .independent import Independent, check_generator_options
+from .independent import ROWS_AND_SEED, Independent
 
 
 # %% ../../nbs/methods/privpgd.ipynb #c007
@@ -587,7 +595,5 @@ class PrivPGDGenerator:
 
     def check(self, cliques: Iterable | None, schema: Any) -> None:
         "Raise one sentence if an option makes no sense."
-        check_generator_options(self)
-        one_of("preset", self.preset, PRESETS)
-        if self.epochs is not None:
-            whole_number("epochs", self.epochs, 0)
+        forms = dict(preset=choice(*PRESETS), epochs=optional(whole()))
+        check_fields(self, **ROWS_AND_SEED, **forms)

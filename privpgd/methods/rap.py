@@ -6,13 +6,13 @@ descent finds the table whose marginals are the noisy ones
 
 # %% auto #0
 __all__ = [
+    "RELAXED",
     "block_softmax",
     "product_marginal",
     "Targets",
     "margin_logits",
     "minimise",
     "RelaxedOptions",
-    "check_relaxed_options",
     "Relaxed",
     "RAP",
 ]
@@ -28,11 +28,14 @@ import torch
 from tqdm.auto import tqdm
 
 from privpgd.core.checks import (
+    SEED,
+    Form,
     InputError,
-    check_seed,
-    finite_number,
-    one_of,
-    whole_number,
+    check_fields,
+    choice,
+    finite,
+    optional,
+    whole,
 )
 
 from ..core.records import estimate_total
@@ -211,28 +214,25 @@ class RelaxedOptions:
 
 
 # %% ../../nbs/methods/rap.ipynb #c031
-def check_relaxed_options(
-    self: RelaxedOptions,
-    **least: int,  # further whole numbers, and their smallest values
-) -> None:
-    "Raise if an option makes no sense."
-    for name, low in dict(steps=0, n_rows=1, threads=1, **least).items():
-        value = getattr(self, name)
-        if value is not None or name not in ("n_rows", "threads"):
-            whole_number(name, value, low)
-    finite_number("lr", self.lr)
-    finite_number("stop", self.stop, positive=False)
-    check_seed(self.seed)
-    one_of("start", self.start, ("margins", "random"))
-    one_of("power", self.power, (1, 2))
+def _is_device(device: Any) -> bool:
+    "Whether torch can work there."
     try:
-        torch.empty(1, device=self.device)
-    except (RuntimeError, TypeError, AssertionError) as error:
-        raise InputError(
-            f"does not work ({str(error).splitlines()[0].rstrip('.')})",
-            "use 'cpu'",
-            device=self.device,
-        ) from None
+        return torch.empty(1, device=device) is not None
+    except AssertionError as error:  # torch without CUDA
+        raise ValueError from error
+
+
+RELAXED = dict(
+    steps=whole(),
+    n_rows=optional(whole(1)),
+    threads=optional(whole(1)),
+    lr=finite(positive=True),
+    stop=finite(),
+    seed=SEED,
+    start=choice("margins", "random"),
+    power=choice(1, 2),
+    device=Form(_is_device, "a device that works here", "use 'cpu'"),
+)
 
 
 # %% ../../nbs/methods/rap.ipynb #c032
@@ -308,7 +308,7 @@ class Relaxed(RelaxedOptions):
 
     def check(self, cliques: Iterable | None, schema: Any) -> None:
         "Raise one sentence if an option makes no sense."
-        check_relaxed_options(self)
+        check_fields(self, **RELAXED)
 
     def _state_key(self) -> Any:
         "Options that a warm start must share with the fit before."
@@ -339,8 +339,8 @@ class RAP(Relaxed):
 
     def check(self, cliques, schema) -> None:
         "Raise one sentence if an option makes no sense."
-        check_relaxed_options(self, relaxed_rows=1)
-        finite_number("spread", self.spread)  # at 0 all rows stay equal
+        spread = finite(positive=True)  # at 0 all rows stay equal
+        check_fields(self, **RELAXED, relaxed_rows=whole(1), spread=spread)
 
     def _state_key(self):
         return self.relaxed_rows, self.start

@@ -51,15 +51,10 @@ def make_generator(
             options["n_rows"] = n_rows
         generator = generator(seed=seed, **options)
     elif n_rows is not None and getattr(generator, "n_rows", n_rows) != n_rows:
-        raise InputError(
-            f"does not go with a generator that has n_rows={generator.n_rows!r}",
-            "set it there",
-            n_rows=n_rows,
-        )
+        problem = f"does not go with a generator that has n_rows={generator.n_rows!r}"
+        raise InputError(problem, "set it there", n_rows=n_rows)
     if not isinstance(generator, Generator):
-        raise InputError(
-            "has no fit(measurements, schema)",
-            "give a name, a class or an object that has it",
-            generator=generator,
-        )
+        problem = "has no fit(measurements, schema)"
+        remedy = "give a name, a class or an object that has it"
+        raise InputError(problem, remedy, generator=generator)
     return generator

@@ -33,6 +33,7 @@ from privpgd.table.paths import (
     TableFile,
     open_text,
     open_utf8,
+    reading,
     text_encoding,
     unreadable_file,
 )
@@ -115,11 +116,10 @@ def read_csv_head(
     if {"\ufffd", "\0"} & set(first):  # the names must be right, whatever the rows hold
         raise unreadable_file(path, UnicodeDecodeError("utf-8", b"", 0, 1, "names"))
     if len(first) == MOST_NAMES:
-        raise SourceError(
-            f"The first line of {path} has more than {MOST_NAMES:,} letters",
-            "it should hold the names of the columns",
-        )
-    wrapped = _is_wrapped(first, second)
+        problem = f"The first line of {path} has more than {MOST_NAMES:,} letters"
+        raise SourceError(problem, "it should hold the names of the columns")
+    with reading(path):
+        wrapped = _is_wrapped(first, second)
     delimiter = wrapped or find_delimiter(first)
     if file is not None and file.separator in first:
         delimiter = file.separator
@@ -238,7 +238,7 @@ def read_texts(
     file: FileFormat | None = None,  # how it is written
 ) -> pa.Table:  # text, as it is written
     "A whole CSV file as text, for a draft; columns without a name are left out."
-    try:
+    with reading(path):
         head = read_csv_head(path, file, look=True)
         names = [name for name in head.names if name]
         if twice := [name for i, name in enumerate(names) if name in names[:i]]:
@@ -252,8 +252,6 @@ def read_texts(
         )
         fields = pa.schema([(name, pa.string()) for name in names])
         return pa.Table.from_batches(_csv_batches(path, head, convert), fields)
-    except Exception as error:
-        raise unreadable_file(path, error) from None
 
 
 def read_csv(

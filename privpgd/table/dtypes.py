@@ -57,10 +57,8 @@ def _check_columns(columns: Sequence[str], names: Sequence[str]) -> None:
         )
     extra = [name for name in columns if name not in names]
     if extra:
-        raise SchemaError(
-            f"The table has the column {extra[0]!r} that the schema does not know",
-            "drop it, or declare it",
-        )
+        problem = f"The table has the column {extra[0]!r} that the schema does not know"
+        raise SchemaError(problem, "drop it, or declare it")
 
 
 def open_frame(
@@ -82,10 +80,8 @@ def open_frame(
     columns = list(table.columns)
     unnamed = [name for name in columns if not isinstance(name, str)]
     if unnamed:
-        raise SchemaError(
-            f"The table has the column name {unnamed[0]!r} that is not text",
-            "rename it",
-        )
+        problem = f"The table has the column name {unnamed[0]!r} that is not text"
+        raise SchemaError(problem, "rename it")
     if rows and not len(table):
         raise empty_table()
     if names is not None:

@@ -28,6 +28,7 @@ from privpgd.table.paths import (
     find_files,
     list_files,
     open_parquet,
+    reading,
     stored_format,
     unreadable_file,
 )
@@ -55,15 +56,13 @@ def _read_head(
 ) -> pa.Table:
     "The columns of a file and of its folders as a table without rows."
     text = pa.array([], pa.string())
-    try:
+    with reading(path):
         if stored_format(path) == "parquet":
             with open_parquet(path) as parquet:
                 head = parquet.schema_arrow.remove_metadata().empty_table()
         else:
             names = read_csv_head(path, file).names
             head = pa.Table.from_arrays([text] * len(names), names=names)
-    except Exception as error:
-        raise unreadable_file(path, error) from None
     if not head.num_columns:
         raise SourceError(
             f"{path} is empty", "a CSV file begins with the names of its columns"
@@ -100,10 +99,9 @@ def _check_head(
     "The head of a file that fits the schema, on request without unknown columns."
     for name in head.column_names:
         if name not in names and name.strip() in names:
-            raise SchemaError(
-                f"{path}: the name {name!r} has a space at its begin or end",
-                "take out the spaces around the names and values",
-            )
+            problem = f"{path}: the name {name!r} has a space at its begin or end"
+            remedy = "take out the spaces around the names and values"
+            raise SchemaError(problem, remedy)
     if only:
         known = [i for i, name in enumerate(head.column_names) if name in names]
         head = head.select(known)

@@ -18,6 +18,7 @@ __all__ = [
     "open_utf8",
     "open_parquet",
     "stored_format",
+    "reading",
     "unreadable_file",
 ]
 
@@ -30,6 +31,7 @@ import itertools
 import os
 import re
 import urllib.parse
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -99,10 +101,8 @@ def _expand_path(path: str) -> tuple[Path, list[Path]]:
     if os.path.isdir(path):
         found = _files_in_folder(Path(path))
         if not found:
-            raise SourceError(
-                f"The folder {path} holds no Parquet or CSV file",
-                "give a folder that does, or a glob",
-            )
+            problem = f"The folder {path} holds no Parquet or CSV file"
+            raise SourceError(problem, "give a folder that does, or a glob")
         return Path(path), found
     if os.path.exists(path):
         return Path(path).parent, [Path(path)]
@@ -158,10 +158,8 @@ def find_files(
         root, found = _expand_path(os.fspath(path))
         for file in found:
             if file_format(file) is None and glob.has_magic(os.fspath(path)):
-                raise SourceError(
-                    f"{file} is not named like a file that can be read",
-                    "use .parquet, .csv or .csv.gz",
-                )
+                problem = f"{file} is not named like a file that can be read"
+                raise SourceError(problem, "use .parquet, .csv or .csv.gz")
             status = file.stat()
             identity = (status.st_dev, status.st_ino)
             if identity in seen:
@@ -271,6 +269,15 @@ def stored_format(
         return "csv"
     named = isinstance(file, Path) and file_format(file) == "parquet"
     return "parquet" if named or start == _PARQUET else "csv"
+
+
+@contextlib.contextmanager
+def reading(path: TableFile) -> Iterator[None]:
+    "Whatever goes wrong inside is a file that cannot be read."
+    try:
+        yield
+    except Exception as error:
+        raise unreadable_file(path, error) from None
 
 
 def unreadable_file(path: TableFile, error: BaseException) -> SourceError:

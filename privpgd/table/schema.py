@@ -170,10 +170,9 @@ def _check_kind(column: Column) -> None:
     "Raise unless a schema file can name the kind of the column."
     if KINDS.get(column.kind) is not type(column):
         name = type(column).__name__
-        raise SchemaError(
-            f"Column {column.name!r} is a {name}, which no schema file can name",
-            f"register it first: KINDS[{column.kind!r}] = {name}",
-        )
+        problem = f"Column {column.name!r} is a {name}, which no schema file can name"
+        remedy = f"register it first: KINDS[{column.kind!r}] = {name}"
+        raise SchemaError(problem, remedy)
 
 
 def _schema_to_json(schema: "ColumnList", spent: Any = None) -> str:

@@ -139,10 +139,8 @@ def preview(
         whole = open_frame(table, schema.names, rows=False)
     except InputError as error:
         if person is not None and f"lacks the column {person!r}" in error.problem:
-            raise SchemaError(
-                f"The table lacks the column {person!r} that names a person",
-                "give the name of one of its columns",
-            ) from None
+            problem = f"The table lacks the column {person!r} that names a person"
+            raise SchemaError(problem, "give the name of one of its columns") from None
         raise
     except Exception as error:
         raise reader.failure(error) from None

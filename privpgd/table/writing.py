@@ -44,10 +44,8 @@ def _frame_to_arrow(frame: pd.DataFrame, schema: Schema | None = None) -> pa.Tab
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
     except pa.ArrowException as error:
-        raise SourceError(
-            f"The table cannot be written ({explain_failure(error)})",
-            "let each column hold one sort of value",
-        ) from None
+        problem = f"The table cannot be written ({explain_failure(error)})"
+        raise SourceError(problem, "let each column hold one sort of value") from None
     table = table.replace_schema_metadata(None)
     for i, name in enumerate(table.column_names):
         if schema is None or name not in schema.names:
@@ -125,10 +123,8 @@ def _to_arrow(table: Any, schema: Schema | None = None) -> pa.Table:
     for name in _CONVERTERS:
         if hasattr(table, name):
             return _to_arrow(getattr(table, name)(), schema)
-    raise SourceError(
-        f"A {type(table).__name__} is not a table that can be written",
-        "give pandas, polars, pyarrow, duckdb, dask or pyspark",
-    )
+    problem = f"A {type(table).__name__} is not a table that can be written"
+    raise SourceError(problem, "give pandas, polars, pyarrow, duckdb, dask or pyspark")
 
 
 def _align_tables(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -242,10 +238,8 @@ def write_rows(
     "Write a table in chunks; the file appears when it is complete."
     path = Path(path)
     if file_format(path) is None:
-        raise SourceError(
-            f"{path} is not named like a file that can be written",
-            "use .parquet, .csv or .csv.gz",
-        )
+        problem = f"{path} is not named like a file that can be written"
+        raise SourceError(problem, "use .parquet, .csv or .csv.gz")
 
     def write(temporary: Path) -> int:
         rows = write_chunks(chunks, temporary, schema)
@@ -258,7 +252,5 @@ def write_rows(
     try:
         return write_atomically(path, write)
     except OSError as error:
-        raise SourceError(
-            f"{path} cannot be written ({explain_failure(error)})",
-            "what was there before is untouched",
-        ) from None
+        problem = f"{path} cannot be written ({explain_failure(error)})"
+        raise SourceError(problem, "what was there before is untouched") from None

@@ -62,10 +62,8 @@ def custom(
     check_finite(what, given)
     n, dim = given.shape
     if len(np.unique(given, axis=0)) < n:
-        raise InputError(
-            f"column {name!r}: two levels have the same coordinates",
-            "move them apart or merge the levels",
-        )
+        problem = f"column {name!r}: two levels have the same coordinates"
+        raise InputError(problem, "move them apart or merge the levels")
     middle = (given.min(0) + given.max(0)) / 2
     width = np.ptp(given, axis=0).max() or 1.0
     places = np.zeros((n + extra, dim + extra))
@@ -89,10 +87,8 @@ def _column_centres(
     if isinstance(how, str):
         if how == "simplex":
             return simplex(axis.size)
-        raise InputError(
-            f"column {axis.name!r}: embed={how!r} is unknown",
-            "use 'line', 'simplex' or one row of coordinates a level",
-        )
+        remedy = "use 'line', 'simplex' or one row of coordinates a level"
+        raise InputError(f"column {axis.name!r}: embed={how!r} is unknown", remedy)
     extra = axis.size - len(how)  # levels without coordinates
     if not 0 <= extra <= axis.missing + axis.other:
         raise InputError(

@@ -86,11 +86,8 @@ def row_indices(
         check_shape("rows", rows, m, remedy="give one flag a particle")
         return np.flatnonzero(rows).astype(np.int32)
     if rows.size and rows.dtype.kind not in "iu":
-        raise InputError(
-            f"holds {rows.dtype} numbers",
-            "give flags or whole numbers",
-            argument="rows",
-        )
+        problem = f"holds {rows.dtype} numbers"
+        raise InputError(problem, "give flags or whole numbers", argument="rows")
     if rows.size and not (rows.min() >= 0 and rows.max() < m):
         raise InputError(f"has an index outside of 0..{m - 1}", argument="rows")
     return rows.astype(np.int32).ravel()
@@ -279,11 +276,9 @@ def _check_counts(
     counts = given.astype(np.int64)
     check_shape("points", points, len(counts), dim, remedy="give one row a count")
     if (counts != given).any() or counts.min() < 0 or counts.sum() != m:
-        raise InputError(
-            f"must be whole numbers, none negative, that add to {m}",
-            f"quantize the table to {m} points first",
-            argument="counts",
-        )
+        problem = f"must be whole numbers, none negative, that add to {m}"
+        remedy = f"quantize the table to {m} points first"
+        raise InputError(problem, remedy, argument="counts")
     return counts
 
 

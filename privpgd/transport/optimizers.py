@@ -217,24 +217,16 @@ def penalty_gradient(
     x = torch.as_tensor(z).detach().clone().T.requires_grad_(True)
     value = penalty(x)
     if not isinstance(value, torch.Tensor):
-        raise InputError(
-            f"returned a {type(value).__name__}, not a torch tensor",
-            "use torch operations",
-            argument="penalty",
-        )
+        problem = f"returned a {type(value).__name__}, not a torch tensor"
+        raise InputError(problem, "use torch operations", argument="penalty")
     if value.numel() != 1:
-        raise InputError(
-            f"returned a tensor of shape {tuple(value.shape)}, not one number",
-            "take a mean or a sum",
-            argument="penalty",
-        )
+        problem = f"returned a tensor of shape {tuple(value.shape)}, not one number"
+        raise InputError(problem, "take a mean or a sum", argument="penalty")
     check_finite("penalty", value.detach().cpu(), "bound it or lower penalty_weight")
     if not value.requires_grad:
-        raise InputError(
-            "cannot be differentiated with respect to the particles",
-            "use smooth torch operations, no rounding or comparison",
-            argument="penalty",
-        )
+        problem = "cannot be differentiated with respect to the particles"
+        remedy = "use smooth torch operations, no rounding or comparison"
+        raise InputError(problem, remedy, argument="penalty")
     (grad,) = torch.autograd.grad(value.sum(), x, allow_unused=True)
     if grad is None:
         raise InputError(

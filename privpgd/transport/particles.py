@@ -22,12 +22,16 @@ import torch
 from tqdm.auto import tqdm
 
 from privpgd.core.checks import (
+    Form,
     InputError,
+    check_fields,
     check_finite,
     check_shape,
-    finite_number,
+    choice,
+    finite,
     make_options,
-    one_of,
+    optional,
+    whole,
     whole_number,
 )
 from privpgd.transport.optimizers import (
@@ -64,11 +68,8 @@ def _first_particles(
         if start == "independent":
             rows = independent(tables, schema, m, rng)
             return np.ascontiguousarray(embedding.embed(rows).T)
-        raise InputError(
-            "is unknown",
-            "use 'uniform', 'independent' or an array of particles",
-            start=start,
-        )
+        remedy = "use 'uniform', 'independent' or an array of particles"
+        raise InputError("is unknown", remedy, start=start)
     z = np.array(start, np.float32, order="F")
     check_shape("start", z, m, embedding.dim, remedy="give one row a particle")
     check_finite("start", z, "give particles in the unit cube")
@@ -93,6 +94,20 @@ _OPTIMIZERS = {
 }
 
 
+_FORMS = dict(
+    epochs=whole(),
+    batch_size=whole(1),
+    n_directions=whole(1),
+    step=whole(1),
+    mask=optional(finite(0, 1 - 1e-6)),
+    lr=optional(finite(positive=True)),
+    gradient=choice("exact", "histogram"),
+    optimizer=choice(*_OPTIMIZERS),
+    penalty=optional(Form(callable, "a function of the particles")),
+    penalty_weight=finite(-math.inf),
+)
+
+
 @dataclass(frozen=True)
 class DescentOptions:
     "How to descend; the defaults are the paper's."
@@ -114,19 +129,7 @@ class DescentOptions:
     fixed: Sequence = ()  # names of columns whose coordinates stay where they start
 
     def __post_init__(self):
-        whole_number("epochs", self.epochs)
-        for name in ("batch_size", "n_directions", "step"):
-            whole_number(name, getattr(self, name), 1)
-        if self.mask is not None:
-            finite_number("mask", self.mask, positive=False, most=1 - 1e-6)
-        if self.lr is not None:
-            finite_number("lr", self.lr)
-        one_of("gradient", self.gradient, ("exact", "histogram"))
-        one_of("optimizer", self.optimizer, _OPTIMIZERS)
-        if self.penalty is not None and not callable(self.penalty):
-            raise InputError("is not a function of the particles", penalty=self.penalty)
-        weight = self.penalty_weight
-        finite_number("penalty_weight", weight, positive=False, least=-math.inf)
+        check_fields(self, **_FORMS)
 
     def resolve(self) -> "DescentOptions":
         "The same, with the optimizer's own learning rate, decay and mask where unset."
@@ -180,11 +183,8 @@ def _torch_device(device: str):
     try:
         return torch.empty(0, device="cpu" if device == "torch" else device).device
     except (RuntimeError, AssertionError, TypeError):
-        raise InputError(
-            "cannot be used here",
-            "use 'auto', 'cpu', 'torch', or a torch device that this machine has",
-            device=device,
-        ) from None
+        remedy = "use 'auto', 'cpu', 'torch', or a torch device that this machine has"
+        raise InputError("cannot be used here", remedy, device=device) from None
 
 
 # %% ../../nbs/transport/particles.ipynb #c046a

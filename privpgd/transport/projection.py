@@ -19,11 +19,13 @@ from numba import njit
 
 from privpgd.core.checks import (
     InputError,
+    check_fields,
     check_finite,
     check_shape,
+    choice,
     make_options,
     one_of,
-    whole_number,
+    whole,
 )
 
 from .consistency import consistent_tables, merge
@@ -149,10 +151,8 @@ class ProjectionOptions:
     gradient: str = "numba"  # "numba", or "torch" for plain autograd
 
     def __post_init__(self):
-        whole_number("directions", self.directions, 1)
-        whole_number("iterations", self.iterations)
-        whole_number("step", self.step, 1)
-        one_of("gradient", self.gradient, ("numba", "torch"))
+        numbers = dict(directions=whole(1), iterations=whole(), step=whole(1))
+        check_fields(self, **numbers, gradient=choice("numba", "torch"))
 
 
 def _check_signed(
@@ -166,11 +166,8 @@ def _check_signed(
     check_shape("points", x, len(v), "dimensions", remedy="give one row a cell")
     check_finite("signed", v)
     if not (np.abs(x) < 1e100).all():
-        raise InputError(
-            "holds NaN, infinity or a number beyond 1e100",
-            "give finite places",
-            argument="points",
-        )
+        problem = "holds NaN, infinity or a number beyond 1e100"
+        raise InputError(problem, "give finite places", argument="points")
     return v
 
 
