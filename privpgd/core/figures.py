@@ -8,7 +8,6 @@ frames, small letters
 __all__ = ["BLUE", "RUST", "GREY", "CYCLE", "canvas", "canvases", "shades"]
 
 # %% ../../nbs/core/figures.ipynb #c911ee7
-import sys
 from typing import Any
 
 # %% ../../nbs/core/figures.ipynb #c004
@@ -32,7 +31,9 @@ CYCLE = (
 # %% ../../nbs/core/figures.ipynb #c008
 def _draw_sharply() -> None:
     "Ask a notebook for twice as many pixels at the same size; elsewhere do nothing."
-    if "ipykernel" in sys.modules:
+    import matplotlib.pyplot as plt
+
+    if "inline" in plt.get_backend():
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
         set_matplotlib_formats("retina")

@@ -70,7 +70,8 @@ def unwrap_rows(
     "Lines that are wrapped in quotes as a whole, taken apart."
     for row in rows:
         whole = len(row) == 1 and delimiter in row[0]
-        yield next(csv.reader(row, delimiter=delimiter), []) if whole else row
+        inner = io.StringIO(row[0], newline="") if whole else row
+        yield next(csv.reader(inner, delimiter=delimiter), []) if whole else row
 
 
 def _is_wrapped(first: str, second: str) -> str:
