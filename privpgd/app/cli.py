@@ -454,6 +454,7 @@ def _add_bench(commands: Any) -> None:
         "privpgd bench --datasets toy_moons --methods privpgd,independent \\\n"
         "      --epsilons 2.5,0.2 --seeds 5 --out results",
         "privpgd bench --datasets adult --methods privpgd,pgm+aim,mop --epsilons 1",
+        "privpgd bench --suite nist --datasets ma2019-industry --epsilons 5 --seeds 1",
     )
     datasets = "datasets, such as randhie, adult, diabetes130us, toy_moons"
     methods = (
@@ -461,35 +462,21 @@ def _add_bench(commands: Any) -> None:
         "gsd, rap, gem"
     )
     for name, metavar, words in (
-        ("--datasets", "NAMES", datasets),
-        ("--methods", "NAMES", methods),
+        ("--datasets", "NAMES", f"{datasets}; separated by commas"),
+        ("--methods", "NAMES", f"{methods}; separated by commas"),
         ("--epsilons", "NUMBERS", "budgets, such as 2.5,1.0,0.2"),
+        ("--suite", "NAME", "nist: the excerpts, budgets and scores of NIST's cycle"),
     ):
-        help = f"{words}; separated by commas"
-        bench.add_argument(name, required=True, metavar=metavar, help=help)
-    bench.add_argument(
-        "--seeds",
-        type=int,
-        default=5,
-        metavar="N",
-        help="seeds a combination (default 5)",
-    )
-    bench.add_argument(
-        "--out",
-        default="results",
-        metavar="FOLDER",
-        help="folder for the results (default results)",
-    )
-    bench.add_argument(
-        "--delta",
-        type=float,
-        default=1e-5,
-        metavar="D",
-        help="additive part of the promise (default 1e-5)",
-    )
-    bench.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="jobs at a time (default 1)"
-    )
+        choices = ["nist"] if name == "--suite" else None
+        bench.add_argument(name, metavar=metavar, help=words, choices=choices)
+    for name, kind, value, metavar, words in (
+        ("--seeds", int, 5, "N", "seeds a combination"),
+        ("--out", str, "results", "FOLDER", "folder for the results"),
+        ("--delta", float, 1e-5, "D", "additive part of the promise"),
+        ("--jobs", int, 1, "N", "jobs at a time"),
+    ):
+        words = f"{words} (default {value:g})" if kind is not str else words
+        bench.add_argument(name, type=kind, default=value, metavar=metavar, help=words)
     bench.add_argument(
         "--retry", action="store_true", help="run the jobs that failed before again"
     )

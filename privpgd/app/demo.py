@@ -48,6 +48,13 @@ def bench_command(args: argparse.Namespace, console: Console) -> int:  # exit co
         f"each finished run has its line in {args.out}, and the same command goes on "
         "from there"
     )
+    if args.suite:
+        from privpgd.app.nist import nist_command
+
+        return nist_command(args, console)
+    for name in ("datasets", "methods", "epsilons"):
+        if getattr(args, name) is None:
+            raise InputError(f"--{name} is missing", "give it, or --suite nist")
     try:
         epsilons = [float(e) for e in args.epsilons.split(",")]
     except ValueError:
