@@ -11,7 +11,9 @@ __all__ = [
     "AGREEMENT",
     "ALIVE",
     "ALIVE_NEXT",
+    "ALIVE_INSIDE",
     "OUTER",
+    "TAIL_POWERS",
     "count_cells",
     "fine_entry",
     "NoisyCells",
@@ -138,8 +140,11 @@ def estimate_nodes(
 
 # %% ../../nbs/private/fine.ipynb #c8dcdb0
 AGREEMENT = np.array([1.0, 1.0, 2.0, 3.0])  # t, in standard errors, for each level
-ALIVE, ALIVE_NEXT = 4.5, 3.0  # standard errors above zero; next to a living cell
+# standard errors above zero at which a cell lives: alone, next to a living one, and
+# between living ones or between them and zero
+ALIVE, ALIVE_NEXT, ALIVE_INSIDE = 4.5, 3.0, 2.0
 OUTER = 2.0  # the same for the half of a power of ten that is farther from zero
+TAIL_POWERS = range(4, 14)  # of the value, with which the density of a tail may fall
 
 
 @numba.njit(cache=True)
@@ -187,39 +192,71 @@ def _outer_child(
     return outer
 
 
-def _tail_decay(
-    first: np.ndarray,  # (r,) of the finest cells of one power of ten
-    last: np.ndarray,  # (r,)
-) -> np.ndarray:  # (r,) at most 1
-    "The third power of the smallest size of a number over its own."
-    size = np.maximum(abs(first + last) / 2, 1)
-    return (size.min() / size) ** 3
+def _living_cells(
+    grid: Grid,
+    z: np.ndarray,  # (c,) estimates of the cells of the coarsest level
+    error: np.ndarray,  # (c,) their standard errors
+) -> np.ndarray:  # (c,) bool
+    "Cells of the coarsest level that hold something; false mass far away is costly."
+    cells = np.arange(len(z))
+    centre = []  # the cell of zero, where it has a meaning
+    if grid.kind == "decades":
+        centre = [np.searchsorted(grid.levels[0][1:], 0, side="right")]
+    alive = z > ALIVE * error
+    alive[np.argmax(z / error)] = True
+    while True:
+        living = np.flatnonzero(alive)
+        near = np.isin(cells, [*(living - 1), *(living + 1)])
+        ends = [*living, *centre]
+        inside = (cells >= min(ends)) & (cells <= max(ends))
+        needed = np.where(inside, ALIVE_INSIDE, np.where(near, ALIVE_NEXT, ALIVE))
+        found = z > needed * error
+        if not (found & ~alive).any():
+            return alive
+        alive |= found
+
+
+def _tail_guess(
+    grid: Grid,
+    run: slice,  # the finest cells of one power of ten
+    z: np.ndarray,  # (c,) estimates of the cells of the second level
+    v: np.ndarray,  # (c,) their variances
+) -> np.ndarray:  # (r,) guess of the mass of each cell of the run
+    "A density that falls with the least power of the value that fits the estimates."
+    size = np.maximum(abs(grid.first[run] + grid.last[run]) / 2, 1)
+    starts = grid.starts[1]
+    within = np.flatnonzero((starts >= run.start) & (starts < run.stop))
+    # the power of ten itself is round, and may be a spike
+    rest = np.argsort(abs(grid.levels[1][within]))[1:]
+    z, v = z[within[rest]], v[within[rest]]
+    fits = []
+    for power in TAIL_POWERS:  # the prior falls with the first power already
+        guess = grid.prior[run] * (size.min() / size) ** (power - 1)
+        share = np.add.reduceat(guess, starts[within] - run.start)[rest]
+        scale = max((share * z / v).sum() / max((share**2 / v).sum(), 1e-300), 0.0)
+        fits.append((((z - scale * share) ** 2 / v).sum(), guess))
+    least = min(distance for distance, _ in fits)
+    return next(guess for distance, guess in fits if distance <= least + 1)
 
 
 def _living_prior(
     grid: Grid,
-    z: np.ndarray,  # (c,) estimates of the cells of the coarsest level
-    error: np.ndarray,  # (c,) their standard errors
-) -> np.ndarray:  # (m,) the prior of each finest cell; zero where nothing lives
-    "The guess, without cells of the coarsest level that are far from everything."
+    forks: Forks,
+    z: np.ndarray,  # (2m - 1,) estimates of the nodes
+    v: np.ndarray,  # (2m - 1,) their variances
+) -> np.ndarray:  # (m,) the guess for each finest cell; zero where nothing lives
+    "The guess, without cells of the coarsest level that are empty, and with tails."
     if grid.kind == "list":
         return grid.prior
-    alive = z > ALIVE * error
-    alive[np.argmax(z / error)] = True
-    while True:
-        near = np.zeros(len(alive), bool)
-        near[1:] |= alive[:-1]
-        near[:-1] |= alive[1:]
-        found = near & ~alive & (z > ALIVE_NEXT * error)
-        if not found.any():
-            break
-        alive |= found
-    width = np.diff(np.append(grid.starts[0], len(grid)))
-    prior = np.where(np.repeat(alive, width), grid.prior, 0.0)
-    if grid.kind == "decades":
-        for cell in (np.flatnonzero(alive)[0], np.flatnonzero(alive)[-1]):
-            run = slice(grid.starts[0][cell], grid.starts[0][cell] + width[cell])
-            prior[run] *= _tail_decay(grid.first[run], grid.last[run])
+    top = forks.nodes[0]
+    alive = _living_cells(grid, z[top], np.sqrt(v[top]))
+    ends = np.append(grid.starts[0], len(grid))
+    prior = np.where(np.repeat(alive, np.diff(ends)), grid.prior, 0.0)
+    if grid.kind == "decades" and len(grid.levels) > 1:
+        second = forks.nodes[1]
+        for cell in {*np.flatnonzero(alive)[[0, -1]].tolist()}:
+            run = slice(int(ends[cell]), int(ends[cell + 1]))
+            prior[run] = _tail_guess(grid, run, z[second], v[second])
     return prior
 
 
@@ -233,9 +270,7 @@ def denoise(
     z, v = estimate_nodes(noisy, forks)
     known = max(total - max(noisy.missing_count, 0.0), 1.0)
     depth = np.minimum(forks.depth, len(AGREEMENT) - 1)
-    top = forks.nodes[0]
-    living = _living_prior(noisy.grid, z[top], np.sqrt(v[top]))
-    prior = forks.add_up(living)
+    prior = forks.add_up(_living_prior(noisy.grid, forks, z, v))
     outer = _outer_child(noisy.grid, forks)
     mass = _split_downward(forks.left, depth, prior, outer, z, v, known, AGREEMENT)
     cells = np.zeros(len(noisy.grid))

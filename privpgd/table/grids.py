@@ -329,17 +329,23 @@ class Fine:
         codes: np.ndarray,  # (n,) bins
         rng: np.random.Generator,
     ) -> np.ndarray:  # (n,) int64
-        "A number in each bin: a cell by its mass, then a number of the cell."
+        "A number in each bin: the rows of a bin divide its distribution evenly."
+        rows = np.bincount(codes, minlength=len(self.bins))
+        order = np.lexsort((rng.random(len(codes)), codes))  # random within a bin
+        rank = np.arange(len(codes)) - np.repeat(np.cumsum(rows) - rows, rows)
+        quantile = np.empty(len(codes))
+        quantile[order] = (rank + rng.random(len(codes))) / np.repeat(rows, rows)
         below = np.concatenate([[0.0], np.cumsum(self.mass)])
         stop = self._stop
         start = stop - self._cells
         low, high = below[start][codes], below[stop][codes]
-        cells = np.searchsorted(
-            below, low + rng.random(len(codes)) * (high - low), "right"
-        )
-        cells = np.clip(cells - 1, start[codes], stop[codes] - 1)
+        place = low + quantile * (high - low)
+        cells = np.searchsorted(below, place, "right") - 1
+        cells = np.clip(cells, start[codes], stop[codes] - 1)
         first, last = np.array(self.first)[cells], np.array(self.last)[cells]
-        return rng.integers(first, last, endpoint=True)
+        within = (place - below[cells]) / np.array(self.mass)[cells]
+        steps = np.clip(within, 0, 1) * (last - first + 1)
+        return np.minimum(first + steps.astype(np.int64), last)
 
     def place(
         self,
