@@ -11,6 +11,7 @@ __all__ = [
     "sensible_bins",
     "affordable_pairs",
     "identifier_columns",
+    "price_of_rows",
     "advise",
     "measured_lines",
     "uncovered",
@@ -28,8 +29,9 @@ import numpy as np
 from ..core.checks import Advice
 from ..core.records import axes_of, estimate_total
 from ..private.measure import UNNOISED
+from ..private.persons import Unit
 from ..private.receipt import entry_notes
-from ..table.draft import names_key
+from ..table.keys import keys_written, names_key
 from .forecast import crowded_bins
 
 
@@ -229,6 +231,25 @@ def _row_advice(
 
 
 # %% ../../nbs/app/advice.ipynb #c041
+def price_of_rows(
+    lines: tuple,  # `Expected` of each marginal
+    unit: Unit,  # whose data the promise is about
+) -> tuple[str, ...]:
+    "What other numbers of rows a person would cost, in a sentence."
+    if unit.person is None or not lines:
+        return ()
+    sigma = max(line.sigma for line in lines) / unit.rows
+    prices = (f"{k * sigma:.3g} with max_rows={k}" for k in (1, 2, 4, 8, 16))
+    own = "all rows of a person share a weight of one"
+    if unit.max_rows:
+        plural = "s" * (unit.max_rows > 1)
+        own = f"at most {unit.max_rows} row{plural} of a person"
+    python = f"The promise is about a person ({unit.person}), {own}: the largest noise "
+    python += f"is {sigma * unit.rows:.3g} rows a cell. It would be {', '.join(prices)}"
+    python += f", or {sigma:.3g} where rows share a weight of one."
+    return (Advice(python, python.replace("max_rows=", "--max-rows ")),)
+
+
 def advise(
     schema: Any,  # the public facts
     lines: Iterable,  # `Expected` of each marginal
@@ -263,7 +284,9 @@ def uncovered(
         note: set(columns)
         for note, columns in entry_notes(model.privacy_.entries).items()
     }
-    read = {c.name for c in model.schema_.columns if c.source == "data"}
+    schema = model.schema_
+    facts = (*schema.columns, *keys_written(schema.keys, model.person))
+    read = {c.name for c in facts if c.source == "data"}
     if read:
         notes[UNNOISED] = notes.get(UNNOISED, set()) | read
     return {note: sorted(columns) for note, columns in notes.items()}

@@ -51,7 +51,8 @@ from ..core.checks import InputError, whole_number
 from ..core.records import estimate_total
 from ..private.fine import FINE
 from ..private.receipt import entry_notes
-from ..table.draft import names_identifier
+from ..private.rows_each import expected_rows
+from ..table.keys import keys_written, names_identifier
 from ..table.pieces import with_person
 from ..table.schema import Schema
 from .console import Console, shell_words, split_words, wrapped
@@ -277,6 +278,9 @@ def choose_rows(
         return asked, "as asked"
     n = max(round(estimate_total(model.measurements_)), 1)
     other = "(another number with -n)"
+    if each := getattr(model, "rows_each_", None):
+        why = "about as many as the table has, by noisy counts of rows a person"
+        return expected_rows(each), f"{why} {other}"
     if model.measurements_[0].total is not None:
         return n, f"as many as the table has {other}"
     counted = model.person is not None and model.max_rows is None
@@ -288,11 +292,9 @@ def columns_from_data(
     model: Any,  # fitted
 ) -> list[str]:
     "Columns of a model whose facts were read from the data without noise."
-    return [
-        c.name
-        for c in model.schema_.columns
-        if getattr(c, "source", "declared") == "data"
-    ]
+    schema = model.schema_
+    facts = (*schema.columns, *keys_written(schema.keys, model.person))
+    return [c.name for c in facts if getattr(c, "source", "declared") == "data"]
 
 
 # %% ../../nbs/app/commands.ipynb #c8e4217
@@ -355,10 +357,14 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     model = _make_model(args, schema)
     read = schema if args.person is None else with_person(schema, args.person)
     table, extra = open_table(args.table, read)
+    new = {key.name: key for key in keys_written(schema.keys, args.person)}
+    extra = [name for name in extra if name not in new]
     public_n = args.neighbors == "replace" and args.person is None
     n = count_table(args.table, table, schema) if public_n else None
     made = make_plan(args, schema, n).check()
     _tell_left_out(args, console, extra)
+    for name, key in new.items():
+        console.say(wrapped(f"new ids in the copy: {name}, like {key.pattern}"))
     if not args.quiet:
         console.say(f"{made}\n" + (f"{PLAN_WORDS}\n" if public_n else ""))
 

@@ -104,8 +104,9 @@ def _is_schema_file(path: Any) -> bool:
 def _edit_schema(args: argparse.Namespace) -> tuple[Schema, list[Guess]]:
     "The schema of a file without the dropped columns."
     schema = read_schema(args.table)
-    _check_names(args, schema.names)
-    dropped = _names(args.drop, schema.names)
+    known = [*schema.names, *schema.key_names]
+    _check_names(args, known)
+    dropped = _names(args.drop, known)
     kept = [name for name in schema.names if name not in dropped]
     if not kept:
         raise InputError("--drop leaves no column", "keep at least one")
@@ -115,7 +116,10 @@ def _edit_schema(args: argparse.Namespace) -> tuple[Schema, list[Guess]]:
         else Guess(c.name, c, "as in the file")
         for c in schema.columns
     ]
-    return schema.select(kept), guesses
+    keys = [key for key in schema.keys if key.name not in dropped]
+    guesses += [Guess(k.name, None, "as in the file", key=k) for k in keys]
+    selected = schema.select(kept)
+    return selected.with_columns(selected.columns, keys), guesses
 
 
 def _draft_file(args: argparse.Namespace) -> tuple[Schema, list[Guess]]:
@@ -169,7 +173,7 @@ def draft_text(
     indent = " " * (name_width + 4)
     lines = []
     for g in guesses:
-        facts = "left out"
+        facts = "left out" if g.key is None else g.key.describe()
         if column := columns.get(g.name):
             kind = column.kind
             unit = "code " if column.size == 1 else "codes"
@@ -271,13 +275,14 @@ def schema_command(args: argparse.Namespace, console: Console) -> None:
         check_apart({"-o": args.output}, {"the table": args.table})
         schema, guesses = _draft_file(args)
     _protect_declared(args)
-    schema = declare_columns(schema, _names(args.declare, schema.names))
+    known = [*schema.names, *schema.key_names]
+    schema = declare_columns(schema, _names(args.declare, known))
     schema = add_rules(schema, args.rule)
     console.write(args.output, lambda path: write_page(schema.to_json(), path))
-    read = [c.name for c in schema.columns if c.source == "data"]
+    read = [c.name for c in (*schema.columns, *schema.keys) if c.source == "data"]
     if read:
         warnings.warn(
-            f"bounds and levels of {', '.join(read)} were read from the data without "
+            f"bounds, levels or patterns of {', '.join(read)} were read from the data without "
             "noise.",
             PrivacyWarning,
             stacklevel=2,
@@ -299,7 +304,8 @@ def schema_command(args: argparse.Namespace, console: Console) -> None:
             )
             for g in guesses
         ],
-        left_out=[g.name for g in guesses if g.column is None],
+        left_out=[g.name for g in guesses if g.column is None and g.key is None],
+        keys=[key.name for key in schema.keys],
         persons=persons,
         read_from_data=read,
         rules=[rule.text for rule in schema.rules],

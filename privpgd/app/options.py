@@ -71,7 +71,7 @@ def learn_rows(
     "Choose how many rows of a person are counted, with a part of the budget."
     from privpgd.private.account import Budget
     from privpgd.private.call_account import check_filter
-    from privpgd.private.measure import learn_max_rows
+    from privpgd.private.rows_each import learn_max_rows
 
     check_filter(console.ledger)
     part = Budget(ROWS_SHARE * model.epsilon, model.delta)

@@ -57,11 +57,13 @@ from ..private.counting import normalize_workload
 from ..private.higher_order import HigherPlan, plan_higher, planned_shape
 from ..private.ledger import Ledger
 from ..private.persons import Unit
+from ..private.rows_each import ROWS_SHARE, measures_rows
 from ..private.scales import ScalePlan, Stages, open_columns, plan_scales
 from ..private.select import check_selector, is_adaptive, is_selector
 from ..table.levels import Categorical
 from ..table.schema import Schema
-from .advice import Expected, advise, expected
+from .advice import Expected, advise, expected, price_of_rows
+from .fitness import fitness_words
 
 
 # %% ../../nbs/app/plan.ipynb #c019
@@ -231,6 +233,7 @@ class Plan:
     forecasts: tuple = ()  # a `ColumnForecast` for each column; empty without n
     scales: ScalePlan | None = None  # the first stage; None: no column has open bins
     higher: HigherPlan | None = None  # tables of three and four columns; None: none
+    verdict: tuple = ()  # fit for what, and what would help; empty without n
 
     @property
     def cells(self) -> int:
@@ -420,7 +423,7 @@ def plan_text(
     head, cost = _plan_heading(plan)
     rows = [PLAN_HEAD[: len(body[0])], *body] if body else []
     widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = [head]
+    lines = [head, *(fill(words, "  = ") for words in plan.verdict)]
     for first, *rest in rows:
         cells = [x.rjust(w) for x, w in zip(rest, widths[1:])]
         lines.append("  " + "  ".join([first.ljust(widths[0]), *cells]))
@@ -459,7 +462,8 @@ def plan_html(plan: Plan) -> str:
         head = f"<tr>{cells('th', FORECAST_HEAD)}</tr>"
         table += f"<table><thead>{head}</thead><tbody>{units}</tbody></table>"
         table += f"<p>{html.escape(_forecast_meaning(plan))}</p>"
-    return f"<div><p>{words}</p>{table}<ul>{notes}</ul></div>"
+    verdict = f"<ul>{cells('li', plan.verdict)}</ul>" if plan.verdict else ""
+    return f"<div><p>{words}</p>{verdict}{table}<ul>{notes}</ul></div>"
 
 
 # %% ../../nbs/app/plan.ipynb #c052
@@ -510,20 +514,13 @@ def _with_reserve(
     )
 
 
-def _price_of_rows(lines: tuple, unit: Unit) -> tuple[str, ...]:
-    "What other numbers of rows a person would cost, in a sentence."
-    if unit.person is None or not lines:
-        return ()
-    sigma = max(line.sigma for line in lines) / unit.rows
-    prices = (f"{k * sigma:.3g} with max_rows={k}" for k in (1, 2, 4, 8, 16))
-    own = "all rows of a person share a weight of one"
-    if unit.max_rows:
-        plural = "s" * (unit.max_rows > 1)
-        own = f"at most {unit.max_rows} row{plural} of a person"
-    python = f"The promise is about a person ({unit.person}), {own}: the largest noise "
-    python += f"is {sigma * unit.rows:.3g} rows a cell. It would be {', '.join(prices)}"
-    python += f", or {sigma:.3g} where rows share a weight of one."
-    return (Advice(python, python.replace("max_rows=", "--max-rows ")),)
+def _without_rows_share(
+    scales: ScalePlan | None, lines: tuple, n: int | None
+) -> tuple[ScalePlan | None, tuple]:
+    "Both stages, noisier by what the histogram of rows a person takes."
+    more = (1 - ROWS_SHARE) ** -0.5
+    noisier = [expected(x.columns, x.cells, more * x.sigma, n, x.times) for x in lines]
+    return scales and replace(scales, sigma=more * scales.sigma), tuple(noisier)
 
 
 def _forecasts(
@@ -564,6 +561,8 @@ def plan(
     n = _check_rows(n)
     unit = Unit(o.neighbors, o.person, o.max_rows)
     scales, planned, lines = _two_stages(schema, n, budget, o, unit)
+    if ids := measures_rows(schema, o.person):
+        scales, lines = _without_rows_share(scales, lines, n)
     higher = _plan_higher(schema, n, budget, o, unit)
     if higher:
         lines = _with_reserve(lines, n, scales, higher.share)
@@ -584,7 +583,13 @@ def plan(
     refusal = memory_refusal(planned, o.preset, o.select, limit, **needs)
     hidden = bin_advice(schema, o.public)
     advice = (*advise(planned, lines, n, epsilon, delta), *hidden) if n else ()
-    advice = (*_untold_words(o.select), *_price_of_rows(lines, unit), *advice)
+    told = (*_untold_words(o.select), *price_of_rows(lines, unit))
+    if ids:
+        told += (
+            f"New ids of {o.person!r} follow a noisy histogram of rows a person, which "
+            f"has {ROWS_SHARE:.0%} of the budget.",
+        )
+    advice = (*told, *advice)
     return Plan(
         n,
         len(sizes),
@@ -600,4 +605,5 @@ def plan(
         _forecasts(schema, planned, lines, n, o.public),
         scales,
         higher,
+        fitness_words(planned, lines, n, budget),
     )

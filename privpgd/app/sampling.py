@@ -26,6 +26,8 @@ from ..constrain.rules import probe_values
 from ..core.checks import Advice, InputError, check_seed, whole_number
 from ..core.expressions import Expression, parse
 from ..core.grammar import ExpressionError
+from ..private.rows_each import draw_sizes, shares_of_rows
+from ..table.keys import draw_keys
 
 
 # %% ../../nbs/app/sampling.ipynb #c71f9aa
@@ -159,6 +161,27 @@ def _decode_rows(
     return frame
 
 
+def _draw_key_columns(
+    model: Any,  # fitted
+    rows: int,
+    rng: np.random.Generator,
+) -> list[tuple[Any, np.ndarray]]:  # keys, each with (rows,) new values
+    "New values of the keys of a copy; those of persons stand in several rows."
+    out = []
+    each = getattr(model, "rows_each_", None)
+    for key in sorted(model.schema_.keys, key=lambda key: key.place):
+        number, sizes = rows, None
+        if not key.unique:
+            if key.name != model.person or not (key.rows or each):
+                continue
+            shares = np.array(key.rows) if key.rows else shares_of_rows(each)
+            sizes = draw_sizes(shares, rows, rng)
+            number = len(sizes)
+        values = draw_keys(key.pattern, number, rng, key.whole)
+        out.append((key, values if sizes is None else np.repeat(values, sizes)))
+    return out
+
+
 def sample_chunks(
     model: Any,  # a fitted PrivPGD
     n: int | None = None,  # rows; None gives every particle once
@@ -182,16 +205,20 @@ def sample_chunks(
     elif n <= m:
         order = rng.choice(m, n, replace=False)
 
+    total = n if order is None else len(order)
+    assert total is not None
+    keys = _draw_key_columns(model, total, rng.spawn(1)[0])
+
     def chunk(size: int, start: int) -> pd.DataFrame:
         part = slice(start, start + size)
         rows = rng.choice(m, size) if order is None else order[part]
         frame = _decode_rows(model, rows, rng)
         for name, values in chosen.items():
             frame[name] = pd.Series(values[part]).astype(frame[name].dtype)
+        for key, values in keys:
+            frame.insert(min(key.place, frame.shape[1]), key.name, values[part])
         return frame
 
-    total = n if order is None else len(order)
-    assert total is not None
     return (chunk(min(CHUNK, total - start), start) for start in range(0, total, CHUNK))
 
 

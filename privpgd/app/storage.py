@@ -38,6 +38,7 @@ from ..methods.privpgd import PRESETS
 from ..private.fine import NoisyCells
 from ..private.ledger import Ledger
 from ..private.oracle import Round
+from ..private.rows_each import RowsEach
 from ..table.schema import Schema
 
 # %% ../../nbs/app/storage.ipynb #c080
@@ -137,6 +138,10 @@ def save_model(
     arrays |= {f"counts{i}": m.counts for i, m in enumerate(model.measurements_)}
     arrays |= {f"table{i}": t for i, t in enumerate(model.tables_.values())}
     arrays |= {f"placed{i}": v for i, v in enumerate(model.placed_.values())}
+    if each := getattr(model, "rows_each_", None):
+        counts = each.counts.tolist()
+        own = dict(ends=list(each.ends), sigma=each.sigma, total=each.total)
+        facts["rows_each"] = own | {"counts": counts}
     for i, m in enumerate(model.measurements_):
         if m.cells is not None:
             arrays[f"cells{i}"] = _pack_cells(m.cells)
@@ -170,6 +175,7 @@ _FORM = {
     "rounds?": [dict],
     "cliques": [[str]],
     "placed?": [str],
+    "rows_each?": dict,
     "measurements": [{"clique": [str], "sigma": float, "total": (float, None)}],
 }  # of model.json
 
@@ -243,6 +249,13 @@ def _rebuild_model(facts: dict, arrays: dict, cls: type) -> Any:
     model.codes_ = check_codes(arrays["codes"], names, shape)
     model.particles_ = arrays["particles"]
     model.history_ = facts["history"]
+    each = facts.get("rows_each")
+    model.rows_each_ = None
+    if each is not None:
+        ends, counts = tuple(each["ends"]), np.array(each["counts"], float)
+        check_shape("rows_each", counts, len(ends) + 1)
+        check_finite("rows_each", counts)
+        model.rows_each_ = RowsEach(ends, counts, each["sigma"], each["total"])
     model.kind_ = facts.get("kind", "pandas")
     model.rounds_ = tuple(
         Round(**{**r, "clique": tuple(r["clique"])}) for r in facts.get("rounds", [])

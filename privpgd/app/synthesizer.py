@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from privpgd.app.pipeline import (
     Job,
     _forget_fit,
+    _open_call,
     check_schema,
     default_workload,
     open_account,
@@ -42,8 +43,11 @@ from ..private.call_account import CallAccount, check_filter
 from ..private.learn import open_schema
 from ..private.ledger import Ledger
 from ..private.persons import Unit
+from ..private.rows_each import ROWS_SHARE, measure_rows_each, measures_rows
 from ..private.select import check_selector, is_adaptive, is_selector
 from ..private.spending import open_ledger
+from ..table.columns import PrivacyWarning
+from ..table.keys import keys_written
 from ..table.schema import Schema
 from ..table.sources import count_rows, kind_of, preview, rows_known
 from ..table.suggestions import without_suggestions
@@ -345,7 +349,7 @@ def _show_plan(model: Any, frame: Any, schema: Schema, workload: Any) -> None:
         usual=model.select is None,
         order=_order_of(model),
     )
-    print(replace(made, advice=(), forecasts=()), file=sys.stderr)
+    print(replace(made, advice=(), forecasts=(), verdict=()), file=sys.stderr)
 
 
 # %% ../../nbs/app/synthesizer.ipynb #c5aacfe
@@ -359,6 +363,18 @@ def _warn_lost_requirements(model: Any) -> None:
             "set_params.",
             UserWarning,
             stacklevel=5,
+        )
+
+
+def _warn_drafted_keys(schema: Schema, person: str | None) -> None:
+    "A warning for keys in the copy whose look was read from the data."
+    written = keys_written(schema.keys, person)
+    if read := [key.name for key in written if key.source == "data"]:
+        warnings.warn(
+            f"The look of the keys {', '.join(read)} was read from the data without "
+            "noise, and the promise does not cover it: give them the source declared.",
+            PrivacyWarning,
+            stacklevel=4,
         )
 
 
@@ -476,6 +492,19 @@ def _learn_open_schema(
     return open_schema(frame, budget, account, model.seed, unit), account
 
 
+def _measure_rows_each(
+    model: "PrivPGD", frame: Any, job: Job, account: Ledger
+) -> tuple[Job, Ledger, Any]:  # what is left to do; the account of the call
+    "A noisy histogram of rows a person, if the copy has new ids of persons."
+    if not measures_rows(job.schema, model.person):
+        return job, account, None
+    unit = Unit(model.neighbors, model.person, model.max_rows)
+    call = _open_call(job, account)
+    how: dict = dict(unit=unit, ledger=call, share=ROWS_SHARE)
+    each, _ = measure_rows_each(frame, job.schema, job.budget, model.seed, **how)
+    return replace(job, budget=None), call, each
+
+
 def fit_model(
     model: "PrivPGD",  # its arguments say how
     frame: Any,  # the private table
@@ -490,6 +519,7 @@ def fit_model(
         budget = None  # all that is left
     schema = without_suggestions(schema)  # they are not noisy: no file may hold them
     _warn_lost_requirements(model)
+    _warn_drafted_keys(schema, model.person)
     head = preview(frame, schema, model.person)
     stored = schema.with_dtypes(head, public=True)
     job = _job_of(model, budget, schema, stored)
@@ -504,6 +534,7 @@ def fit_model(
     made_by = cast(PrivPGDGenerator, job.generator)
     account.hold_fixed(*_public_facts(cast(Requirements, made_by.requirements)))
     try:
+        job, account, model.rows_each_ = _measure_rows_each(model, frame, job, account)
         outcome = run_pipeline(frame, job, account)
     finally:
         # what is spent stays on the books, also when the fit is interrupted

@@ -30,9 +30,10 @@ from ..private.account import Budget, GenericEntry
 from ..private.auditing import Audit, Run, Step, Tape, audit, run_release
 from ..private.higher_order import MOST_SHARE, measure_higher, plan_higher
 from ..private.ledger import Ledger
-from ..private.measure import learn_max_rows, measure
+from ..private.measure import measure
 from ..private.noise import discrete_gaussian_pmf
 from ..private.persons import Unit
+from ..private.rows_each import learn_max_rows
 from ..private.scales import Stages, learn_scales, plan_scales
 from ..private.select import run_selector
 from ..private.spending import open_ledger

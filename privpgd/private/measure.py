@@ -14,7 +14,6 @@ __all__ = [
     "count_entry",
     "noisy_measurement",
     "measure",
-    "learn_max_rows",
     "with_oneways",
 ]
 
@@ -33,15 +32,11 @@ from privpgd.private.counting import (
     normalize_workload,
 )
 from privpgd.private.persons import (
-    ROW_CELLS,
     Unit,
     as_unit,
-    count_rows_each,
     row_choice,
-    rows_to_keep,
 )
 from privpgd.private.spending import (
-    PaidCount,
     call_sigmas,
     check_account,
     check_noise,
@@ -60,7 +55,7 @@ from ..table.schema import Schema
 from .account import Budget, GaussianEntry, check_delta
 from .calibration import allocate, check_share
 from .learn import LEARNING_ENTRIES
-from .ledger import Ledger, Spent
+from .ledger import Ledger
 from .noise import discrete_gaussian
 
 # %% ../../nbs/private/measure.ipynb #c023
@@ -227,39 +222,6 @@ def measure(
     if generator is not None:  # draws of one generator have an order
         return list(map(add_noise, tasks)), account
     return map_threads(add_noise, tasks), account
-
-
-# %% ../../nbs/private/measure.ipynb #c0pers03
-def learn_max_rows(
-    frame: Any,  # a table of any sort
-    schema: Schema,  # the public facts
-    budget: Budget | None,  # what this may spend; None: all that the ledger has left
-    # None: the system's entropy; otherwise repeatable, not for release
-    seed: int | np.random.Generator | None = None,
-    *,
-    person: str,  # column that names a person
-    neighbors: str = "replace",  # "replace" or "add-remove"
-    ledger: Ledger | None = None,  # account to charge; None opens one for `budget`
-    share: float = 0.9,  # of the persons who are to keep all their rows
-) -> tuple[int, Ledger]:  # a number for `max_rows` that knows its cost; the account
-    "How many rows of a person to count, from a noisy histogram of rows a person."
-    check_share("share", share, "0.9 is usual")
-    unit = Unit(neighbors, person, 1)  # a person stands in one cell
-    check_account(ledger, schema)
-    account = open_ledger(budget, ledger, unit, seed, carried=spent_by(schema))
-    generator = noise_generator(seed, account, "learn")
-    sigma = float(call_sigmas(budget, account, [1.0], unit=unit)[0])
-    check_noise({"rows a person": 1.0}, [sigma], widest_noise(seed))
-    entry = unit.gaussian(
-        sigma, "rows a person", cells=ROW_CELLS, seeded=seed is not None
-    )
-    account.affordable(entry, unit)
-    histogram = count_rows_each(frame, schema, unit)
-    check_units(int(histogram.sum()), unit)
-    spent = Spent((entry,), neighbors, person)
-    account.spend(spent.entries, unit)
-    noisy = discrete_gaussian(histogram, sigma, generator)
-    return PaidCount(rows_to_keep(noisy, share), spent), account
 
 
 # %% ../../nbs/private/measure.ipynb #c044

@@ -35,7 +35,6 @@ from ..table.sources import count_rows, fold
 __all__ = [
     "WEIGHT_GRID",
     "ROW",
-    "ROW_CELLS",
     "Unit",
     "as_unit",
     "group_entry",
@@ -46,10 +45,9 @@ __all__ = [
     "PerPerson",
     "row_choice",
     "fold_units",
+    "PersonMaker",
     "count_units",
     "sample_persons",
-    "count_rows_each",
-    "rows_to_keep",
 ]
 
 # %% ../../nbs/private/persons.ipynb #cc68d6e
@@ -375,13 +373,13 @@ def fold_units(
             person=unit.person,
         )
     secret = secrets.randbits(64) if seed is None else int(seed.integers(2**63))
-    each = _PersonMaker(make, unit, secret)
+    each = PersonMaker(make, unit, secret)
     part = fold(frame, schema, each, verbose, person=unit.person, **options)
     return part.result.inner, part.result.persons
 
 
 @dataclass(frozen=True)
-class _PersonMaker:
+class PersonMaker:
     "Makes a PerPerson; it can be sent to another process."
 
     make: Callable[[], Any]
@@ -440,60 +438,3 @@ def sample_persons(
     kept = choose_rows(np.asarray(distinct), sizes, unit.max_rows, secret)
     rows = np.sort(order[kept]).tolist()
     return table[rows].drop(unit.person), len(distinct)
-
-
-# %% ../../nbs/private/persons.ipynb #cd12ba6
-ROW_CELLS = 10  # 1, 2, 3 to 4, …, 129 to 256, more
-
-
-class _RowsHistogram(PerPerson):
-    "Counts persons by how many rows they have."
-
-    def _hand_on_persons(
-        self, persons: np.ndarray, sizes: np.ndarray, codes: np.ndarray
-    ) -> None:
-        doublings = np.ceil(np.log2(sizes)).astype(int)
-        cells = np.minimum(doublings, len(self.inner.counts) - 1)
-        self.inner.counts += np.bincount(cells, minlength=len(self.inner.counts))
-
-
-class _Counts:
-    "A histogram that can be added to another."
-
-    def __init__(self, cells: int):
-        self.counts = np.zeros(cells, np.int64)
-
-    def merge(self, other: _Counts) -> None:
-        self.counts += other.counts
-
-
-def count_rows_each(
-    frame: Any,  # a table of any sort
-    schema: Schema,  # the public facts
-    unit: Unit,  # with a person
-) -> np.ndarray:  # (10,) persons with 1, 2, 3 to 4, … rows. Not private: add noise
-    "How many persons have how many rows, in cells that double."
-    assert unit.person is not None
-    each = _PersonMaker(_CountsMaker(ROW_CELLS), unit, 0, _RowsHistogram)
-    options: dict = dict(person=unit.person, total=True)
-    return fold(frame, schema, each, **options).result.inner.counts
-
-
-@dataclass(frozen=True)
-class _CountsMaker:
-    "Makes an empty histogram; it can be sent to another process."
-
-    cells: int
-
-    def __call__(self) -> _Counts:
-        return _Counts(self.cells)
-
-
-def rows_to_keep(
-    persons: np.ndarray,  # (10,) noisy numbers of persons with 1, 2, 3 to 4, … rows
-    share: float = 0.9,  # of the persons who are to keep all their rows
-) -> int:  # a power of two
-    "The least power of two that keeps all rows of this share of the persons."
-    within = np.cumsum(persons)
-    enough = within >= share * max(within[-1], 1)
-    return 2 ** int(np.argmax(enough)) if enough[:-1].any() else 2 ** (ROW_CELLS - 2)

@@ -4,23 +4,20 @@
 
 # %% auto #0
 __all__ = [
+    "infer_column",
     "round_outward",
     "widen_bounds",
-    "names_key",
-    "names_identifier",
-    "describe_identifier",
     "Guess",
-    "infer_with_format",
     "draft_column",
     "DraftOptions",
     "draft_schema",
+    "draft_frame",
     "declare_columns",
 ]
 
 # %% ../../nbs/table/draft.ipynb #c7e0223
 import dataclasses
 import math
-import re
 import shlex
 import warnings
 from collections.abc import Mapping, Sequence
@@ -29,14 +26,118 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privpgd.table.dates import (
+    Datetime,
+    from_microseconds,
+    parse_iso_dates,
+    to_microseconds,
+)
+
 from ..core.checks import InputError
 from .cleaning import TextFormat
-from .columns import SchemaError
-from .dates import Datetime
+from .columns import Column, SchemaError, is_missing
+from .dtypes import open_frame, to_pandas_series
 from .formats import NO_HINTS, Hints, Reading, read_column
-from .levels import Categorical, Ordinal
+from .keys import Key, describe_identifier, find_look
+from .levels import Boolean, Categorical, Ordinal
 from .numbers import Numeric, to_numbers
-from .schema import Schema, decimals_words, infer_column
+from .schema import Schema, decimals_words
+
+
+# %% ../../nbs/table/draft.ipynb #c071
+def _count_decimals(
+    values: np.ndarray,  # (n,) float64
+    dtype: Any,  # in which they were stored
+    most: int = 6,  # more decimals than this do not count
+) -> int | None:
+    "The least number of decimals that all values have; None: they have more."
+    stored = np.float32 if dtype in ("float32", "Float32") else np.float64
+    largest = np.abs(values).max()
+    exact = values.astype(stored)
+    for decimals in range(most + 1):
+        if largest * 10.0**decimals >= 2**50:
+            return None
+        if (np.round(values, decimals).astype(stored) == exact).all():
+            return decimals
+    return None
+
+
+def _infer_number(
+    name: str, known: pd.Series, bins: int | None, common: dict
+) -> Column:
+    "A numeric column from its data."
+    values = to_numbers(name, known)
+    low, high = values.min(), values.max()
+    if low == high:
+        only = int(low) if low == int(low) else float(low)
+        return Ordinal(name, [only], **common)
+    exact = max(abs(low), abs(high)) <= 2**53
+    whole = bool((values == np.floor(values)).all() and exact)
+    decimals = None if whole else _count_decimals(values, known.dtype)
+    if decimals is not None and bins is not None:  # a bin is at least a step wide
+        bins = min(bins, round((high - low) * 10**decimals))
+    return Numeric(name, low, high, bins, integer=whole, decimals=decimals, **common)
+
+
+def _all_dates(texts: pd.Series) -> bool:
+    "Whether every text is a date in ISO form, of at least eight characters."
+    try:
+        return bool(texts.str.len().min() >= 8) and len(parse_iso_dates("", texts)) > 0
+    except SchemaError:
+        return False
+
+
+# %% ../../nbs/table/draft.ipynb #cb88317
+def _infer_date(
+    name: str, known: pd.Series, bins: int | None, common: dict, text: bool
+) -> Column:
+    """A column of dates from its data; text in whole days or seconds comes back as
+    such where the bins allow it."""
+    instants = to_microseconds(name, known)
+    low, high = (from_microseconds(x) for x in (instants.min(), instants.max()))
+    if low == high:
+        high, bins = low + pd.Timedelta(days=1), 1
+    column = Datetime(name, low, high, bins, **common)
+    if not text:
+        return column
+    for unit in ("D", "s"):
+        try:
+            in_units = dataclasses.replace(column, dtype=f"datetime64[{unit}]")
+        except SchemaError:
+            continue
+        if (instants % in_units._tick == 0).all():
+            return in_units
+    return column
+
+
+def infer_column(
+    name: str,  # column name
+    values: pd.Series,  # (n,) its values
+    bins: int | None,  # number of bins for numbers and dates; None leaves them open
+    text: bool = False,  # the values were read from text
+) -> Column:
+    "One column read from its data without noise."
+    known = values[~is_missing(values)]
+    if known.empty:
+        raise SchemaError(
+            f"Column {name!r} holds only missing values", "declare it, or drop it"
+        )
+    common: dict[str, Any] = dict(missing=len(known) < len(values), source="data")
+    kind = pd.api.types.infer_dtype(known, skipna=True)
+    if kind == "boolean":
+        return Boolean(name, **common)
+    if kind in ("datetime64", "datetime"):
+        return _infer_date(name, known, bins, common, text)
+    if kind == "date" or (kind == "string" and _all_dates(known)):
+        return _infer_date(name, known, bins, common, text=True)
+    if kind not in ("string", "categorical"):
+        return _infer_number(name, known, bins, common)
+    if kind == "string":
+        levels = sorted(known.unique().tolist())
+    else:
+        levels = values.cat.categories.tolist()
+    ordered = kind == "categorical" and values.cat.ordered
+    return (Ordinal if ordered else Categorical)(name, levels, **common)
 
 
 # %% ../../nbs/table/draft.ipynb #c9d32f0
@@ -88,86 +189,6 @@ def widen_bounds(
     return dataclasses.replace(column, low=low, high=high)
 
 
-# %% ../../nbs/table/draft.ipynb #cdff010
-_KEY_NAME = re.compile(
-    r"(^|[_\s.-])(id|ids|uuid|guid|ssn|email|phone|passport|iban)($|[_\s.-])"
-    r"|[a-z]I[dD]$|^(?!PAID|VALID|COVID|GRID|ACID|SOLID|FLUID)[A-Z]{2,}ID$"
-)
-_PERSON_NAME = re.compile(
-    r"(^|[_\s.-])(patient|person|customer|client|user|member|subject|employee|student"
-    r"|household|account)([\s_.-]*(no|nr|num|number|code|key|ref))?$"
-)
-
-
-def names_key(
-    name: str,  # of a column
-) -> bool:
-    "Whether the name of a column says that it is a key, such as `id` or `email`."
-    return bool(_KEY_NAME.search(name) or _KEY_NAME.search(name.lower()))
-
-
-def names_identifier(
-    name: str,  # of a column
-) -> bool:
-    "Whether the name of a column says that it identifies a person or a record."
-    return names_key(name) or bool(_PERSON_NAME.search(name.lower()))
-
-
-def _repeats_identifier(
-    rows: int,
-    values: int,  # different ones
-    most: int,  # rows of the most frequent value
-    named: bool,  # the column has the name of an identifier
-    span: float | None,  # of whole numbers; None: texts
-) -> bool:
-    "Whether values that repeat are many enough, with few rows each, to be keys."
-    mean = rows / values
-    if values <= 50:
-        return False
-    if named:
-        return mean <= 30
-    if span is None:
-        return mean <= 10 and most <= 10 * mean
-    by_chance = rows**2 / (2 * max(span, 1))  # repeats of numbers in so wide a range
-    return mean >= 1.5 and most <= 10 and rows - values > 10 * by_chance
-
-
-def describe_identifier(
-    name: str,  # of the column
-    known: pd.Series,  # its values that are not missing
-    numeric: bool,  # they are numbers
-) -> str | None:
-    "Why a column looks like an identifier; None if it does not."
-    if name.startswith("Unnamed:"):
-        return "it has no name and looks like a row number"
-    if numeric and not (known % 1 == 0).all():
-        return None
-    counts = known.value_counts()
-    rows, values, most = len(known), len(counts), counts.max()
-    named = names_identifier(name)
-    kind = "whole numbers" if numeric else "texts"
-    if rows < 30:
-        if not named or values <= rows / 2:
-            return None
-        return f"its name says so, and it has {values:,} different values"
-    if values >= 0.9 * rows:
-        if numeric and not named and known.max() - known.min() >= 1.5 * rows:
-            return None
-        return f"{values:,} different {kind} in {rows:,} rows"
-    span = None
-    if numeric:  # in steps, such as hundreds
-        step = np.gcd.reduce(known.astype("int64").to_numpy())
-        span = float(known.max() - known.min()) / max(step, 1)
-    if not _repeats_identifier(rows, values, most, named, span):
-        return None
-    return (
-        f"{values:,} different {kind} in {rows:,} rows, up to {most:,} rows each. The "
-        f"promise is about one row, so somebody with {most:,} rows is protected less "
-        f"(up to {most:,} times the epsilon): name the column with --person, so that "
-        "the promise is about all rows of a person"
-    )
-
-
 # %% ../../nbs/table/draft.ipynb #cfe7405
 @dataclasses.dataclass(frozen=True)
 class Guess:
@@ -177,6 +198,7 @@ class Guess:
     column: Any  # a column of a schema; None: the column is left out
     why: str  # the reason, for somebody who edits the draft
     person: bool = False  # it seems to name persons who have several rows
+    key: Key | None = None  # of a column that is left out: the copy gets new values
 
 
 def _find_alike(
@@ -318,6 +340,19 @@ def _guess_column(
     return Guess(name, column, f"{column.size - column.missing} levels")
 
 
+def _draft_key(name: str, known: pd.Series, numeric: bool, guess: Guess) -> Guess:
+    "The guess with a key, if the values have a look in common."
+    values = known.astype("int64") if numeric else known
+    look = None if name.startswith("Unnamed:") else find_look(values)
+    unique = values.is_unique
+    if look is None or not (unique or guess.person):
+        return guess
+    key = Key(name, look, unique, numeric, source="data")
+    begin = "; the copy" if unique else "; then the copy"
+    why = f"{guess.why}{begin} has new ones that look like {look}"
+    return dataclasses.replace(guess, why=why, key=key)
+
+
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 
 
@@ -336,7 +371,7 @@ def _draft_values(
     kind = pd.api.types.infer_dtype(known, skipna=True)
     missing = len(known) < len(values)
     try:
-        column, _ = infer_column(name, values, bins, 10**9, text)
+        column = infer_column(name, values, bins, text)
     except SchemaError as error:
         return Guess(name, None, str(error))
     numeric = kind in _NUMBERS
@@ -348,7 +383,8 @@ def _draft_values(
         why = describe_identifier(name, known, numeric)
         if why:
             repeats = "rows each. The promise" in why
-            return Guess(name, None, f"it looks like an identifier: {why}", repeats)
+            why = f"it looks like an identifier: {why}"
+            return _draft_key(name, known, numeric, Guess(name, None, why, repeats))
     guess = _guess_column(column, known, kind, most)
     if known.nunique() == 1:
         why = _describe_constant(guess.column, missing)
@@ -396,21 +432,6 @@ def _with_format(column: Any, reading: Reading, in_file: bool) -> Any:
         most = 86_399 if "%S" in form.time else 1439  # public: so many in a day
         column = dataclasses.replace(column, low=0, high=most)
     return column if form is None else dataclasses.replace(column, format=form)
-
-
-def infer_with_format(
-    values: pd.Series,  # (n,) with the name of the column
-    bins: int | None,  # of numbers and dates; None leaves them open
-    max_levels: int,  # more different texts than this are refused
-) -> tuple[Any, str]:  # the column, and the facts that were read from the data
-    "One column with exact bounds, its texts read as a draft reads them."
-    name = str(values.name)
-    if not _is_text(values):
-        return infer_column(name, values, bins, max_levels)
-    reading = read_column(values)
-    column, read = infer_column(name, reading.values, bins, max_levels, text=True)
-    column = _with_format(column, reading, in_file=False)
-    return column, read + ", text format" * (column.format is not None)
 
 
 def draft_column(
@@ -480,7 +501,37 @@ def draft_schema(
     columns = tuple(g.column for g in guesses if g.column is not None)
     if not columns:
         return None, guesses
-    return Schema(columns, file=options.file or None), guesses
+    kept = [guess for guess in guesses if guess.column or guess.key]
+    keys = [
+        dataclasses.replace(guess.key, place=place)
+        for place, guess in enumerate(kept)
+        if guess.key
+    ]
+    return Schema(columns, file=options.file or None, keys=keys), guesses
+
+
+def draft_frame(
+    frame: Any,  # pandas, polars or pyarrow table
+    bins: int | None = None,  # of numbers and dates; None leaves them open
+    most: int = 50,  # levels of a column of texts at most
+) -> tuple[Schema, list[Guess]]:
+    "The draft of a table in memory, which remembers how columns are stored."
+    table = open_frame(frame)
+    values = {name: to_pandas_series(table[name]) for name in table.columns}
+    series = (v.rename(name).reset_index(drop=True) for name, v in values.items())
+    options = DraftOptions(bins, most)
+    schema, guesses = draft_schema(pd.concat(series, axis=1), options)
+    if schema is None:
+        why = "; ".join(f"{guess.name}: {guess.why}" for guess in guesses)
+        raise SchemaError(f"No column can be drafted ({why})", "declare them by hand")
+    stored = table.select(schema.names)
+    columns = [
+        c
+        if c.format or _is_text(values[c.name])
+        else dataclasses.replace(c, dtype=None)
+        for c in schema.columns
+    ]
+    return schema.with_columns(columns).with_dtypes(stored.to_native()), guesses
 
 
 def declare_columns(
@@ -488,11 +539,13 @@ def declare_columns(
     names: Sequence[str],  # of columns whose facts somebody confirms
 ) -> Schema:
     "The schema with the facts of some columns declared as public."
-    for name in names:
+    for name in set(names) - set(schema.key_names):
         schema[name]  # raises if there is no such column
-    return schema.with_columns(
-        [
-            dataclasses.replace(c, source="declared") if c.name in names else c
-            for c in schema.columns
+
+    def declared(items: Sequence[Any]) -> list:
+        return [
+            dataclasses.replace(item, source="declared") if item.name in names else item
+            for item in items
         ]
-    )
+
+    return schema.with_columns(declared(schema.columns), declared(schema.keys))

@@ -65,6 +65,7 @@ def open_frame(
     frame: Any,  # pandas, polars or pyarrow table
     names: Sequence[str] | None = None,  # the columns it must have, if given
     rows: bool = True,  # whether it must have rows
+    keys: Sequence[str] = (),  # further columns that it may have, which are left out
 ) -> nw.DataFrame:  # the same table seen through narwhals
     "Open a table and check that it has rows and exactly these columns."
     try:
@@ -77,6 +78,8 @@ def open_frame(
         ) from None
     except nw.exceptions.DuplicateError:
         raise two_columns_of_one_name() from None
+    if names is not None and keys:
+        table = table.drop(*(k for k in keys if k not in names), strict=False)
     columns = list(table.columns)
     unnamed = [name for name in columns if not isinstance(name, str)]
     if unnamed:

@@ -12,7 +12,6 @@ __all__ = [
     "decimals_words",
     "ColumnList",
     "Coder",
-    "infer_column",
     "Schema",
 ]
 
@@ -21,9 +20,10 @@ import dataclasses
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -33,15 +33,11 @@ from privpgd.table.columns import (
     Column,
     PrivacyWarning,
     SchemaError,
-    is_missing,
     output_dtype,
     read_by_halves,
 )
 from privpgd.table.dates import (
     Datetime,
-    from_microseconds,
-    parse_iso_dates,
-    to_microseconds,
 )
 from privpgd.table.dtypes import (
     StorageWarning,
@@ -65,8 +61,9 @@ from ..core.files import write_text
 from ..core.records import Axis
 from .cleaning import FileFormat, TextFormat
 from .grids import Fine
+from .keys import Key, as_key
 from .levels import Boolean, Categorical, Ordinal
-from .numbers import Numeric, to_numbers
+from .numbers import Numeric
 from .values import binned_values, plain_values, public_series
 
 # %% ../../nbs/table/schema.ipynb #c055
@@ -182,6 +179,8 @@ def _schema_to_json(schema: "ColumnList", spent: Any = None) -> str:
         file = f' "file": {json.dumps(schema.file.to_dict(), ensure_ascii=False)},'
     columns = json_lines(map(column_to_dict, schema))
     parts = [f'"version": 1,{file} "columns": {columns}']
+    if schema.keys:
+        parts.append(f'"keys": {json_lines(key.to_dict() for key in schema.keys)}')
     for key in RULE_KEYS:
         if rules := getattr(schema, key):
             parts.append(f'"{key}": {json_lines(rule.to_json() for rule in rules)}')
@@ -196,7 +195,7 @@ def _schema_from_json(text: str) -> tuple[dict, dict | None]:
     try:
         data = read_json(text)
         form = {"version": object, "columns": [dict], "spent?": object, "file?": object}
-        form |= {f"{key}?": list for key in RULE_KEYS}
+        form |= {f"{key}?": list for key in (*RULE_KEYS, "keys")}
         check_form(data, form, "The schema file")
     except InputError as error:
         raise SchemaError(error.problem, error.remedy) from None
@@ -206,7 +205,7 @@ def _schema_from_json(text: str) -> tuple[dict, dict | None]:
             "version 1"
         )
     columns = [column_from_dict(item) for item in data["columns"]]
-    facts = {key: data.get(key, ()) for key in RULE_KEYS}
+    facts = {key: data.get(key, ()) for key in (*RULE_KEYS, "keys")}
     facts |= {"columns": columns, "file": data.get("file")}
     return facts, check_spent(data.get("spent"))
 
@@ -239,6 +238,7 @@ def _summary(columns: "ColumnList") -> str:
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(3)] + [0]
     lines = ["  ".join(x.ljust(w) for x, w in zip(row, widths)) for row in rows]
+    lines += [f"{key.name}: {key.describe()}" for key in columns.keys]
     lines += [f"rule: {rule.text}" for rule in columns.rules]
     lines += [f"suggested, not kept: {r.text}" for r in columns.suggested_rules]
     return "\n  ".join([f"Schema of {len(rows)} columns", *lines])
@@ -254,6 +254,8 @@ class ColumnList:
     rules: Sequence = ()
     suggested_rules: Sequence = ()  # drafted ones, which nobody has confirmed
     file: FileFormat | None = None  # how the CSV file is written; None: plainly
+    # columns that name persons or records: not measured, new in the copy
+    keys: Sequence[Key] = ()
     spent: ClassVar[Any] = None  # what learning them has cost, if they were learned
 
     def __post_init__(self):
@@ -273,7 +275,14 @@ class ColumnList:
             raise SchemaError(
                 f"Two columns have the name {twice[0]!r}", "rename one of them"
             )
+        keys = tuple(map(as_key, self.keys))
+        if twice := [key.name for key in keys if key.name in names]:
+            raise SchemaError(
+                f"The key {twice[0]!r} is a column that is measured, too",
+                "take one of them out",
+            )
         object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "keys", keys)
         object.__setattr__(self, "file", read_file_format(self.file))
         for key in RULE_KEYS:
             if given := getattr(self, key):
@@ -283,6 +292,11 @@ class ColumnList:
     def names(self) -> list[str]:
         "Names of the columns, in order."
         return [c.name for c in self.columns]
+
+    @property
+    def key_names(self) -> list[str]:
+        "Names of the keys, which a table may have beside the columns."
+        return [key.name for key in self.keys]
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -335,7 +349,7 @@ class Coder(ColumnList):
         total: bool = False,
     ) -> np.ndarray:  # (n, d) int32 codes, in the order of the schema
         "Turn a table into codes; values outside the bounds are clipped with a warning."
-        table = open_frame(frame, self.names, rows=not total)
+        table = open_frame(frame, self.names, not total, self.key_names)
         codes = np.empty((len(table), len(self)), np.int32)
         for j, column in enumerate(self.columns):
             series = table[column.name]
@@ -370,9 +384,13 @@ class Coder(ColumnList):
     def with_columns(
         self,
         columns: Sequence[Column],
+        keys: Sequence[Key] | None = None,  # None: those of this one
     ) -> "Schema":  # it knows what learning this one has cost
         "A schema with other columns for the same table."
-        schema = cast("Schema", type(self)(columns, file=self.file))
+        taken = {column.name for column in columns}
+        keys = self.keys if keys is None else keys
+        keys = [key for key in keys if key.name not in taken]
+        schema = cast("Schema", type(self)(columns, file=self.file, keys=keys))
         object.__setattr__(schema, "spent", self.spent)
         names = set(schema.names)
         for key in RULE_KEYS:  # they were checked with the columns of this schema
@@ -401,7 +419,7 @@ class Coder(ColumnList):
         public: bool = False,
     ) -> "Schema":  # a copy of the schema; its decode gives dtypes like the table's
         "Remember how a table stores its columns; a declared dtype stays."
-        table = open_frame(frame, self.names, rows=False)
+        table = open_frame(frame, self.names, False, self.key_names)
         dtypes = {name: stored_dtype(table[name]) for name in self.names}
         if public:
             dtypes = {name: public_dtype(dtype) for name, dtype in dtypes.items()}
@@ -416,120 +434,13 @@ class Coder(ColumnList):
         return self.with_columns(stored)
 
 
-# %% ../../nbs/table/schema.ipynb #c071
-def _count_decimals(
-    values: np.ndarray,  # (n,) float64
-    dtype: Any,  # in which they were stored
-    most: int = 6,  # more decimals than this do not count
-) -> int | None:
-    "The least number of decimals that all values have; None: they have more."
-    stored = np.float32 if dtype in ("float32", "Float32") else np.float64
-    largest = np.abs(values).max()
-    exact = values.astype(stored)
-    for decimals in range(most + 1):
-        if largest * 10.0**decimals >= 2**50:
-            return None
-        if (np.round(values, decimals).astype(stored) == exact).all():
-            return decimals
-    return None
-
-
-def _infer_number(
-    name: str, known: pd.Series, bins: int | None, common: dict
-) -> tuple[Column, str]:
-    "A numeric column from its data, and the facts read."
-    values = to_numbers(name, known)
-    low, high = values.min(), values.max()
-    if low == high:
-        only = int(low) if low == int(low) else float(low)
-        return Ordinal(name, [only], **common), "its only value"
-    exact = max(abs(low), abs(high)) <= 2**53
-    whole = bool((values == np.floor(values)).all() and exact)
-    facts = "minimum, maximum"
-    if known.dtype.kind not in "iu":
-        facts += ", number of decimals"
-    decimals = None if whole else _count_decimals(values, known.dtype)
-    if decimals is not None and bins is not None:  # a bin is at least a step wide
-        bins = min(bins, round((high - low) * 10**decimals))
-    column = Numeric(name, low, high, bins, integer=whole, decimals=decimals, **common)
-    return column, facts
-
-
-def _all_dates(texts: pd.Series) -> bool:
-    "Whether every text is a date in ISO form, of at least eight characters."
-    try:
-        return bool(texts.str.len().min() >= 8) and len(parse_iso_dates("", texts)) > 0
-    except SchemaError:
-        return False
-
-
-# %% ../../nbs/table/schema.ipynb #cb88317
-def _infer_date(
-    name: str, known: pd.Series, bins: int | None, common: dict, text: bool
-) -> tuple[Column, str]:
-    """A column of dates from its data, and the facts read; text in whole days or
-    seconds comes back as such where the bins allow it."""
-    instants = to_microseconds(name, known)
-    low, high = (from_microseconds(x) for x in (instants.min(), instants.max()))
-    if low == high:
-        high, bins = low + pd.Timedelta(days=1), 1
-    column = Datetime(name, low, high, bins, **common)
-    if not text:
-        return column, "minimum, maximum"
-    for unit in ("D", "s"):
-        try:
-            in_units = dataclasses.replace(column, dtype=f"datetime64[{unit}]")
-        except SchemaError:
-            continue
-        if (instants % in_units._tick == 0).all():
-            column = in_units
-            break
-    return column, "minimum, maximum, whole days or seconds"
-
-
-def infer_column(
-    name: str,  # column name
-    values: pd.Series,  # (n,) its values
-    bins: int | None,  # number of bins for numbers and dates; None leaves them open
-    max_levels: int,  # more distinct texts than this are refused
-    text: bool = False,  # the values were read from text
-) -> tuple[Column, str]:  # the column, and the facts that were read from the data
-    "One column read from its data without noise, and a list of the facts read."
-    known = values[~is_missing(values)]
-    if known.empty:
-        raise SchemaError(
-            f"Column {name!r} holds only missing values", "declare it, or drop it"
-        )
-    common: dict[str, Any] = dict(missing=len(known) < len(values), source="data")
-    kind = pd.api.types.infer_dtype(known, skipna=True)
-    if kind == "boolean":
-        return Boolean(name, **common), ""
-    if kind in ("datetime64", "datetime"):
-        return _infer_date(name, known, bins, common, text)
-    if kind == "date" or (kind == "string" and _all_dates(known)):
-        return _infer_date(name, known, bins, common, text=True)
-    if kind not in ("string", "categorical"):
-        return _infer_number(name, known, bins, common)
-    if kind == "string":
-        levels = sorted(known.unique().tolist())
-    else:
-        levels = values.cat.categories.tolist()
-    if len(levels) > max_levels:
-        raise SchemaError(
-            f"Column {name!r} has {len(levels)} different levels, more than "
-            f"max_levels={max_levels}",
-            "declare, drop or convert it (dates with pandas.to_datetime)",
-        )
-    ordered = kind == "categorical" and values.cat.ordered
-    column = (Ordinal if ordered else Categorical)(name, levels, **common)
-    return column, "levels"
-
-
 # %% ../../nbs/table/schema.ipynb #c086
 class Schema(Coder):
     "What is publicly known of a table: its columns, with bounds, levels and bins."
 
     learn: ClassVar[Callable[..., Any]]  # private.learn adds it
+    # of `infer`: column -> why it was read so, or left out; private, and in no file
+    reasons: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def draw_values(
         self,
@@ -583,25 +494,25 @@ class Schema(Coder):
         frame: Any,  # pandas, polars or pyarrow table
         # number of equal-width bins for numbers and dates; None leaves them open
         bins: int | None = None,
-        max_levels: int = 1000,  # text with more distinct values is refused
+        max_levels: int = 50,  # of a text; the rest becomes "other"
     ) -> "Schema":  # a draft, with source="data" in every column
-        "Draft a schema from the data without noise; a PrivacyWarning lists the facts."
-        from privpgd.table.draft import infer_with_format
+        "Draft a schema from the data without noise; a PrivacyWarning gives reasons."
+        from privpgd.table.draft import draft_frame
 
-        table = open_frame(frame)
-        columns, facts = [], []
-        for name in table.columns:
-            series = to_pandas_series(table[name]).rename(name)
-            column, read = infer_with_format(series, bins, max_levels)
-            columns.append(column)
-            facts.append(f"{name} ({read}{', ' if read else ''}missing or not)")
+        schema, guesses = draft_frame(frame, bins, max_levels)
+        facts = (*schema.columns, *schema.keys)
         warnings.warn(
-            "Schema.infer read these private facts from the data without noise: "
-            f"{'; '.join(facts)}. Replace them by public knowledge before a release.",
+            "Schema.infer read bounds, levels or patterns of "
+            f"{', '.join(c.name for c in facts)} from the data without noise: replace "
+            "them by public knowledge before a release. The attribute reasons says, "
+            "with values of the table, why each column was read so.",
             PrivacyWarning,
             stacklevel=2,
         )
-        return cls(columns).with_dtypes(frame)
+        inferred = cls(schema.columns, keys=schema.keys)
+        reasons = {guess.name: guess.why for guess in guesses}
+        object.__setattr__(inferred, "reasons", reasons)
+        return inferred
 
     def __eq__(self, other: Any) -> bool:
         if not isinstance(other, Schema):

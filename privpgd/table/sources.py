@@ -136,7 +136,7 @@ def preview(
         schema = with_person(schema, person)
     try:
         table = reader.preview(schema)
-        whole = open_frame(table, schema.names, rows=False)
+        whole = open_frame(table, schema.names, False, schema.key_names)
     except InputError as error:
         if person is not None and f"lacks the column {person!r}" in error.problem:
             problem = f"The table lacks the column {person!r} that names a person"
