@@ -282,8 +282,8 @@ def schema_command(args: argparse.Namespace, console: Console) -> None:
     read = [c.name for c in (*schema.columns, *schema.keys) if c.source == "data"]
     if read:
         warnings.warn(
-            f"bounds, levels or patterns of {', '.join(read)} were read from the data without "
-            "noise.",
+            f"bounds, levels or patterns of {', '.join(read)} were read from the data "
+            "without noise.",
             PrivacyWarning,
             stacklevel=2,
         )

@@ -64,7 +64,8 @@ class _Piece(NamedTuple):
 
 
 _PIECE = re.compile(
-    r"(?P<one>\\d|\[(?P<set>[^\]\\^]+)\]|\\(?P<escaped>.)|(?P<plain>[^\\\[\]{}()*+?.|^$]))"
+    r"(?P<one>\\d|\[(?P<set>[^\]\\^]+)\]|\\(?P<escaped>.)"
+    r"|(?P<plain>[^\\\[\]{}()*+?.|^$]))"
     r"(?:\{(?P<least>\d+)(?:,(?P<most>\d+))?\})?"
 )
 _DIGITS = "0123456789"
