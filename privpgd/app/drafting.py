@@ -279,7 +279,8 @@ def schema_command(args: argparse.Namespace, console: Console) -> None:
     schema = declare_columns(schema, _names(args.declare, known))
     schema = add_rules(schema, args.rule)
     console.write(args.output, lambda path: write_page(schema.to_json(), path))
-    read = [c.name for c in (*schema.columns, *schema.keys) if c.source == "data"]
+    facts: tuple[Any, ...] = (*schema.columns, *schema.keys)
+    read = [c.name for c in facts if c.source == "data"]
     if read:
         warnings.warn(
             f"bounds, levels or patterns of {', '.join(read)} were read from the data "

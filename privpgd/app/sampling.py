@@ -168,7 +168,7 @@ def _draw_key_columns(
 ) -> list[tuple[Any, np.ndarray]]:  # keys, each with (rows,) new values
     "New values of the keys of a copy; those of persons stand in several rows."
     out = []
-    each = getattr(model, "rows_each_", None)
+    each: Any = getattr(model, "rows_each_", None)
     for key in sorted(model.schema_.keys, key=lambda key: key.place):
         number, sizes = rows, None
         if not key.unique:

@@ -140,7 +140,7 @@ def measure_rows_each(
     shares = [share, 1 - share] if share < 1 else [1.0]
     sigma = float(call_sigmas(budget, account, shares, unit=unit)[0])
     check_noise({"rows a person": share}, [sigma], widest_noise(seed))
-    facts = dict(cells=len(ends) + 1, seeded=seed is not None)
+    facts: dict = dict(cells=len(ends) + 1, seeded=seed is not None)
     read = {key.name: UNNOISED for key in schema.keys if key.source == "data"}
     what = entry_words((str(unit.person),), read, "rows a person")
     entry = unit.gaussian(sigma, what, **facts)
@@ -182,6 +182,7 @@ def learn_max_rows(
     check_share("share", share, "0.9 is usual")
     how: dict = dict(unit=Unit(neighbors, person), ledger=ledger, ends=DOUBLING)
     each, account = measure_rows_each(frame, schema, budget, seed, **how)
+    assert each.spent is not None
     return PaidCount(rows_to_keep(each.counts, share), each.spent), account
 
 

@@ -84,7 +84,8 @@ def read_look(
     whole: bool = False,  # stored as whole numbers
 ) -> list[_Piece]:
     "The pieces of a look; raise one sentence if it is not understood."
-    pieces, at = [], 0
+    pieces: list[_Piece] = []
+    at = 0
     while at < len(pattern):
         found = _PIECE.match(pattern, at)
         if found is None:

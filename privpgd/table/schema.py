@@ -500,7 +500,7 @@ class Schema(Coder):
         from privpgd.table.draft import draft_frame
 
         schema, guesses = draft_frame(frame, bins, max_levels)
-        facts = (*schema.columns, *schema.keys)
+        facts: tuple[Any, ...] = (*schema.columns, *schema.keys)
         warnings.warn(
             "Schema.infer read bounds, levels or patterns of "
             f"{', '.join(c.name for c in facts)} from the data without noise: replace "
