@@ -5,8 +5,9 @@
 fits made-up tables of 5 to 200 columns, 2 to 10,000 levels, 10,000 to a million
 particles, with and without a selector, each in a process of its own, and writes one
 line of JSON for each. Seconds are those of the processor, summed over all threads, as
-a plan has them; bytes are the growth of the peak after a first small fit. `--quick`
-takes the small cases, `--only NAME` one of them.
+a plan has them; bytes are the growth of the peak after a first small fit. `slowdown` is
+seconds over planned seconds of five columns in the same process: a busy machine makes
+all processor times longer. `--quick` takes the small cases, `--only NAME` one of them.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ CASES: dict[str, tuple] = {
     "3 columns, 500 levels": (3, 500, 10_000, 10_000, None),
     "one column of 2,000 levels": (6, (2000, 10), 10_000, 10_000, None),
     "one column of 10,000 levels": (6, (10_000, 10), 10_000, 10_000, None),
+    "10 columns, third order": (10, 8, 200_000, 50_000, None),
+    "20 columns, 2 levels, third order": (20, 2, 100_000, 50_000, None),
     "mst, 10 columns": (10, 32, 20_000, 20_000, "mst"),
     "mst, 50 columns": (50, 32, 20_000, 20_000, "mst"),
     "mst, 100 columns": (100, 32, 20_000, 20_000, "mst"),
@@ -75,19 +78,35 @@ def peak_bytes() -> int:
     return 1024 * next(int(x.split()[1]) for x in lines if x.startswith("VmHWM"))
 
 
+def time_yardstick() -> float:
+    "Seconds over planned seconds of a fit of five columns."
+    d, levels, n, m, _ = CASES["5 columns"]
+    model = PrivPGD(1.0, 1e-9, n_particles=m, order=2, verbose=False)
+    frame, schema = make_case(d, levels, n)
+    planned = math.fsum(model.plan(n, schema).seconds.values())
+    began = time.process_time()
+    model.fit(frame, schema)
+    return (time.process_time() - began) / planned
+
+
 def run_case(name: str) -> dict:
     "Plan and fit one case in this process, after a small fit that compiles."
     d, levels, n, m, select = CASES[name]
     warnings.simplefilter("ignore")
-    model = PrivPGD(1.0, 1e-9, n_particles=m, select=select, order=2, verbose=False)
-    small = PrivPGD(1.0, 1e-9, n_particles=500, select=select, order=2, verbose=False)
-    small.fit(*make_case(3, 4, 500))
+    third = "third order" in name
+    options = dict(select=select, order=None if third else 2, verbose=False)
+    PrivPGD(1.0, 1e-9, n_particles=500, **options).fit(*make_case(3, 4, 500))
+    if third:
+        PrivPGD(1.0, 1e-9, n_particles=500, **options).fit(*make_case(4, 2, 50_000))
+    slowdown = time_yardstick()
     frame, schema = make_case(d, levels, n)
+    model = PrivPGD(1.0, 1e-9, n_particles=m, **options)
     planned = model.plan(n, schema)
     reset_peak()
     before, began = peak_bytes(), time.process_time()
     wall = time.perf_counter()
     model.fit(frame, schema)
+    assert third == (model.higher_ is not None)
     return dict(
         case=name,
         columns=d,
@@ -98,6 +117,7 @@ def run_case(name: str) -> dict:
         planned_seconds=round(math.fsum(planned.seconds.values()), 2),
         seconds=round(time.process_time() - began, 2),
         wall=round(time.perf_counter() - wall, 2),
+        slowdown=round(slowdown, 2),
         planned_bytes=planned.bytes,
         bytes=peak_bytes() - before,
     )

@@ -35,6 +35,7 @@ from privpgd.app.forecast import (
 )
 from privpgd.app.resources import (
     as_selector,
+    higher_seconds,
     median_pair,
     memory_needed,
     memory_refusal,
@@ -566,7 +567,7 @@ def plan(
     higher = _plan_higher(schema, n, budget, o, unit)
     if higher:
         lines = _with_reserve(lines, n, scales, higher.share)
-    needs: dict[str, Any] = dict(n_particles=o.n_particles, n=n)
+    needs: dict[str, Any] = dict(n_particles=o.n_particles, n=n, higher=higher)
     needed = memory_needed(planned, preset=o.preset, select=o.select, **needs)
     sizes = [int(k) for k in planned.shape]
     timed = lines
@@ -575,8 +576,11 @@ def plan(
     seconds = predict_seconds(
         sizes, timed, n or 0, o.n_particles, o.preset, o.select, o.epochs
     )
-    if higher:  # at most once more
-        seconds["again"] = seconds["fit"] + seconds["rows"]
+    if higher:
+        work = sizes, timed, n or 0, o.n_particles, higher
+        # free slots measure pairs, and then all is fitted once more
+        again = seconds["fit"] + seconds["rows"]
+        seconds["third order"] = higher_seconds(*work) + again
     if n is None:
         del seconds["count"]
     limit = memory_limit() if o.memory is None else o.memory

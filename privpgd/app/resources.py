@@ -16,6 +16,7 @@ __all__ = [
     "selector_name",
     "most_pairs",
     "memory_needed",
+    "higher_seconds",
     "predict_seconds",
     "memory_refusal",
     "check_memory",
@@ -40,6 +41,7 @@ from privpgd.private.counting import (
 from ..core.checks import Advice, InputError, one_of
 from ..core.memory import memory_limit, size_words
 from ..joint.logits import DENSE_LEVELS
+from ..private.higher_order import MOST_BLOCKS, HigherPlan, triple_cells
 from ..private.select import SELECTORS, check_selector, is_selector
 from ..table.pieces import piece_rows
 
@@ -148,6 +150,7 @@ BYTES = dict(
     entry=40,  # of a particle
     level=3_200,  # of a column, in the mixture
     thin_level=45_000,  # of a column with a thin basis
+    merged=40,  # cell of a candidate of three or four columns
     fit=2_000_000,  # of any fit
 )
 
@@ -185,6 +188,7 @@ def memory_needed(
     n_particles: int = 100_000,  # rows of the synthetic table
     # number of rows, if it is known: a piece is no longer than the table
     n: int | None = None,
+    higher: HigherPlan | None = None,  # tables of three and four columns
 ) -> int:  # bytes
     "Memory of the large arrays of a release, for any number of rows."
     sizes = [int(k) for k in schema.shape]
@@ -196,6 +200,9 @@ def memory_needed(
     rows = BYTES["entry"] * d * n_particles
     fit = BYTES["fit"] + BYTES["level"] * sum(sizes)
     fit += BYTES["thin_level"] * _thin_levels(sizes)
+    if higher:
+        blocks = higher.blocks or MOST_BLOCKS
+        fit += BYTES["merged"] * higher.scored * triple_cells(sizes, blocks)
     return int(tables + rows + piece + fit)
 
 
@@ -219,11 +226,14 @@ RATES = dict(
     entry=60e-9,  # entry and sweep
     choice=60e-6,  # pair that a selector scores
     round=0.6e-3,  # pair that may be chosen, and round of a selector that fits a copy
+    triple=5e-9,  # row or particle, and candidate of three or four columns
+    score=12e-6,  # candidate of three or four columns
+    merged=1.5e-3,  # table of three or four columns
     epoch=40e-9,  # marginal, particle and epoch
     project=4e-3,  # cell, preset "paper"
     descend=120e-9,  # marginal, particle and epoch, preset "paper"
 )
-_SWEEPS = 6  # of the refinement
+_SWEEPS, _MERGED_SWEEPS = 6, 3  # of the first refinement, and of the second
 
 
 def _tables_of(lines: tuple) -> list:
@@ -248,12 +258,39 @@ def _fit_seconds(sizes: list, lines: tuple) -> float:
 
 def _row_seconds(sizes: list, lines: tuple, m: int) -> float:
     "Predicted seconds of the start and of the refinement."
+    sweep = _sweep_seconds(sizes, _held_pairs(lines))
+    return m * (len(sizes) * RATES["draw"] + _SWEEPS * sweep)
+
+
+def _held_pairs(lines: tuple) -> int:
+    "Two columns for each pair."
+    return 2 * sum(line.times for line in _tables_of(lines))
+
+
+def _sweep_seconds(sizes: list, held: int) -> float:
+    "Predicted seconds of one sweep, for a row; tables hold so many columns in all."
+    r, mean = RATES, float(np.mean(sizes))
+    line = mean * r["visit"] + r["line"]
+    return held * line + sum(sizes) * r["gain"] + len(sizes) * r["entry"]
+
+
+def higher_seconds(
+    sizes: list,  # number of levels of each column
+    lines: tuple,  # an `Expected` for each marginal
+    n: int,  # number of rows
+    m: int,  # number of particles
+    higher: HigherPlan,  # tables of three and four columns
+) -> float:
+    "Predicted processor seconds of choosing and measuring them, and of their sweeps."
     r, d = RATES, len(sizes)
-    held = 2 * sum(line.times for line in _tables_of(lines))  # pairs hold two columns
-    mean = float(np.mean(sizes))
-    sweep = held * (mean * r["visit"] + r["line"]) + sum(sizes) * r["gain"]
-    sweep += d * r["entry"]
-    return m * (d * r["draw"] + _SWEEPS * sweep)
+    blocks = higher.blocks or MOST_BLOCKS
+    encode = 2 * n * d * r["encode"]  # for the choice, and for free slots
+    count = (n * (higher.scored + higher.slots) + m * higher.scored) * r["triple"]
+    tables = higher.slots * (r["merged"] + triple_cells(sizes, blocks) * r["noise"])
+    held = _held_pairs(lines)  # the merged pairs are targets, too
+    coarse = (held + 3 * higher.slots) * (blocks * r["visit"] + r["line"])
+    sweeps = _MERGED_SWEEPS * m * (_sweep_seconds(sizes, held) + coarse)
+    return encode + count + higher.scored * r["score"] + tables + sweeps
 
 
 def _choice_seconds(select: Any, d: int) -> float:

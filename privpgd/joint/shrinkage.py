@@ -136,6 +136,11 @@ def _prior_bins(
     return mass, np.clip(middle, _BIN_EDGES[:-1], _BIN_EDGES[1:])
 
 
+def _pieces(cells: np.ndarray) -> list[np.ndarray]:
+    "Some cells at a time: each has a row of bins, and all rows would fill the memory."
+    return [cells[a : a + 1024] for a in range(0, len(cells), 1024)]
+
+
 def _sparse_posterior(
     y: np.ndarray,  # (r,) noisy cells in units of the noise
     q: np.ndarray,  # (r,) prior means in units of the noise
@@ -144,10 +149,13 @@ def _sparse_posterior(
     "Posterior mean of each cell under the gamma prior, and the log likelihood."
     out = np.empty_like(y)
     small = y <= 8
-    mass, middle = _prior_bins(alpha, q[small])
-    joint = mass * np.exp(-0.5 * (y[small, None] - middle) ** 2)
-    total = joint.sum(1) + 1e-300
-    out[small] = (joint * middle).sum(1) / total
+    log_small = 0.0
+    for part in _pieces(np.flatnonzero(small)):
+        mass, middle = _prior_bins(alpha, q[part])
+        joint = mass * np.exp(-0.5 * (y[part, None] - middle) ** 2)
+        total = joint.sum(1) + 1e-300
+        out[part] = (joint * middle).sum(1) / total
+        log_small += np.log(total).sum()
     high, mean = y[~small], q[~small]
     # an approximation of the mode
     mode = np.maximum(high - alpha / mean + (alpha - 1) / high, 1e-3)
@@ -160,7 +168,7 @@ def _sparse_posterior(
         - 0.5 * (high - mode) ** 2
         + 0.5 * np.log(2 * np.pi)
     )
-    return out, np.log(total).sum() + log_high.sum()
+    return out, log_small + log_high.sum()
 
 
 def shrink_sparse(

@@ -169,10 +169,14 @@ class HigherPlan:
     choice: float | None  # epsilon of a choice; None: all candidates are measured
     order: int  # the most columns of a candidate
     candidates: int  # how many there are
-    blocks: (
-        int | None
-    )  # the most blocks of a column; None: the number of rows is private
+    # the most blocks of a column; None: the number of rows is private
+    blocks: int | None
     target: str | None = None  # column whose cliques weigh more
+
+    @property
+    def scored(self) -> int:
+        "Candidates that are counted in the table."
+        return min(self.candidates, MOST_SCORED)
 
     def entries(
         self,
