@@ -4,6 +4,7 @@ two and of three columns among ten.
     python -m benchmarks.third_order --seeds 5
     python -m benchmarks.third_order --ablation --seeds 1 --epsilons 2.5
     python -m benchmarks.third_order --misfit --seeds 1 --epsilons 2.5
+    python -m benchmarks.third_order --bounds --seeds 1 --epsilons 2.5
 
 The folder of the environment variable PRIVPGD_DATA must hold the tables. Lines that are
 in the file already are not run again.
@@ -14,9 +15,12 @@ import contextlib
 import functools
 import itertools
 import json
+import math
 import pathlib
 import time
 import warnings
+from dataclasses import replace
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -25,10 +29,16 @@ from sklearn.ensemble import HistGradientBoostingClassifier as Classifier
 from sklearn.ensemble import HistGradientBoostingRegressor as Regressor
 from sklearn.metrics import roc_auc_score
 
+import privpgd.app.pipeline as pipeline
 import privpgd.joint.merged as merged
 import privpgd.private.higher_order as higher_order
-from privpgd import Categorical, PrivPGD, Schema, evaluate, load_dataset
+from privpgd import Budget, Categorical, PrivPGD, Schema, evaluate, load_dataset
 from privpgd.core.merging import merge_columns
+from privpgd.core.records import Measurement, estimate_total
+from privpgd.joint.refinement import refine
+from privpgd.methods.privpgd import generate
+from privpgd.private.calibration import calibrate
+from privpgd.private.counting import count_codes
 
 RESULTS = pathlib.Path("nbs/experiments/results")
 TABLES = ("diabetes130us", "adult", "acs_income_ca", "green_taxi", "acs_income_us")
@@ -73,23 +83,27 @@ class Table:
 
     def run(self, method, epsilon, seed, **options):
         "One line of results."
-        start = time.perf_counter()
+        start = time.process_time()
         model = PrivPGD(epsilon, 1e-5, seed=seed, verbose=False, **options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(self.data.train, self.schema)
-            seconds = time.perf_counter() - start
-            copy = model.codes_.astype(np.int32)
-            target = dict(test=self.test, target=self.data.target, task=self.data.task)
-            found = evaluate(
-                self.train, copy, self.schema, **target, extras=True, max_rows=50_000
-            )
+        seconds = time.process_time() - start
+        line = dict(table=self.name, method=method, epsilon=epsilon, seed=seed)
+        line |= self.errors(model.codes_) | dict(seconds=round(seconds, 1))
+        return line | facts_of(model)
+
+    def errors(self, codes):
+        "All errors of a copy."
+        copy = codes.astype(np.int32)
+        target = dict(test=self.test, target=self.data.target, task=self.data.task)
+        found = evaluate(
+            self.train, copy, self.schema, **target, extras=True, max_rows=50_000
+        )
         errors = dict(zip(found["metric"], found["value"]))
         kept = ("downstream", "covariance", "counting", "thresholding", "sw1", "l1")
-        line = dict(table=self.name, method=method, epsilon=epsilon, seed=seed)
-        line |= {name: float(f"{errors[name]:.5g}") for name in (*kept, "tv_3way")}
-        line |= dict(prediction=round(self.score(copy), 5), seconds=round(seconds, 1))
-        return line | facts_of(model)
+        line = {name: float(f"{errors[name]:.5g}") for name in (*kept, "tv_3way")}
+        return line | dict(prediction=round(self.score(copy), 5))
 
 
 def run_method(table, method, epsilon, seed):
@@ -116,15 +130,92 @@ def run_misfit(table, method, epsilon, seed):
     return line | ranks
 
 
+@functools.lru_cache(maxsize=1)
+def pairs_alone(table, epsilon, seed):
+    "A copy of the pairs, and their tables."
+    model = PrivPGD(epsilon, 1e-5, seed=seed, verbose=False, order=2)
+    model.fit(table.data.train, table.schema)
+    return model.codes_, model.tables_
+
+
+def with_triples(table, epsilon, seed, blocks, number=None, factor=1.0):
+    """A copy of noisy pairs, refined towards merged triples.
+
+    All of them without noise; or so many, chosen without noise, with the noise of a
+    tenth of the budget times a factor."""
+    codes, tables = pairs_alone(table, epsilon, seed)
+    names, shape, n = table.schema.names, table.schema.shape, len(table.train)
+    margins = [np.bincount(codes[:, j], minlength=k) for j, k in enumerate(shape)]
+    merging = merge_columns(table.schema, margins, blocks)
+    cliques = list(itertools.combinations(names, 3))
+    own, tally = (higher_order.MergedTally(merging, cliques) for _ in range(2))
+    own.add(codes)
+    tally.add(table.train)
+    sigma, rng = 1.0, np.random.default_rng(0)
+    if number is not None:
+        alone = calibrate(Budget(epsilon=epsilon, delta=1e-5), [1.0])[0]
+        sigma = float(alone) * (number / higher_order.MOST_SHARE) ** 0.5 * factor
+        score = {
+            c: higher_order.misfit_score(tally[c], own[c] / len(codes), n, sigma)
+            for c in cliques
+        }
+        cliques = sorted(cliques, key=lambda c: -score[c])[:number]
+        cliques = [c for c in cliques if score[c] > 0]
+    measured = []
+    for c in cliques:
+        noise = 0 if number is None else rng.normal(0, sigma, tally[c].shape)
+        measured.append(SimpleNamespace(clique=c, counts=tally[c] + noise, sigma=sigma))
+    found = merged.merged_tables(measured, codes, merging, n)
+    return refine(codes, tables, table.schema, seed=seed, sweeps=3, merged=found)
+
+
+def with_exact_pairs(table, epsilon, seed):
+    "A copy of all pairs without noise."
+    cliques = list(itertools.combinations(table.schema.names, 2))
+    counts = count_codes(table.train, table.schema, cliques)
+    exact = [Measurement(c, counts[c], 1e-3, len(table.train)) for c in cliques]
+    return generate(exact, table.schema, seed=seed, verbose=False).codes
+
+
+def sample_of_rows(table, epsilon, seed):
+    "As many independent draws from the rows as a copy has rows."
+    rng = np.random.default_rng(seed)
+    few = len(table.train) < 100_000
+    return table.train[rng.choice(len(table.train), 100_000, replace=few)]
+
+
+BOUNDS = {  # copies that are not private: what would be the best case?
+    "sample of the rows": sample_of_rows,
+    "exact pairs": with_exact_pairs,
+}
+for blocks in (4, 8, 16):
+    exact = functools.partial(with_triples, blocks=blocks)
+    BOUNDS[f"all triples without noise, {blocks} blocks"] = exact
+SIMULATED = ((48, 5), (18, 5), (18, 6), (18, 7), (18, 8), (10, 8), (10, 12), (30, 8))
+SIMULATED += ((40, 3), (23, 3), (23, 4), (11, 4), (11, 5), (3, 5), (3, 8))
+for number, blocks in SIMULATED:
+    noisy = functools.partial(with_triples, blocks=blocks, number=number)
+    BOUNDS[f"{number} triples, {blocks} blocks"] = noisy
+BOUNDS["23 triples, 4 blocks, residual noise"] = functools.partial(
+    with_triples, blocks=4, number=23, factor=0.75
+)
+
+
+def run_bound(table, method, epsilon, seed):
+    "One line of a copy that is not private."
+    line = dict(table=table.name, method=method, epsilon=epsilon, seed=seed)
+    return line | table.errors(BOUNDS[method](table, epsilon, seed))
+
+
 def facts_of(model):
     "What a model has measured of three and four columns."
     found = model.higher_
     spent = dict(spent=round(model.privacy_.epsilon, 4))
     if found is None:
         return spent | dict(cliques=0, again=0)
-    orders = [len(m.clique) for m in found.measurements]
+    cliques = {m.clique for m in found.measurements}
     return spent | dict(
-        cliques=len(orders), again=len(found.pairs), blocks=max(found.merging.shape)
+        cliques=len(cliques), again=len(found.pairs), blocks=max(found.merging.shape)
     )
 
 
@@ -159,15 +250,44 @@ def _random_choice(scores, k, *_):
     return np.random.default_rng(0).permutation(real)[:k].tolist()
 
 
+def _slots_to_triples(frame, schema, copy, measurements, plan, account, *more):
+    "As `measure_higher`, but free slots measure the chosen tables, on finer blocks."
+    total, merging = estimate_total(measurements), []
+
+    def measure_finer(oracle, chosen, sigma):
+        noise = sigma * math.sqrt(len(chosen) / plan.slots)
+        noise *= higher_order.MISFIT / 0.04  # it may be a larger part of the rows
+        blocks = higher_order.number_of_blocks(schema.shape, total, noise)
+        if blocks > max(oracle.merging.shape):
+            margins = [
+                np.bincount(x, minlength=k) for x, k in zip(copy.T, schema.shape)
+            ]
+            finer = merge_columns(schema, margins, blocks)
+            oracle.prepare_merged(chosen, finer)
+        merging.append(oracle.merging)
+        slots = itertools.islice(itertools.cycle(chosen), plan.slots)
+        return _measure(oracle, list(slots), sigma)
+
+    with (
+        mock.patch.object(higher_order.MergedOracle, "measure", measure_finer),
+        mock.patch.object(higher_order, "_measure_again", lambda *_: []),
+    ):
+        found = _measure_higher(frame, schema, copy, measurements, plan, account, *more)
+    return replace(found, merging=merging[0]) if merging else found
+
+
 def _triples_alone(merged, fine=()):
     return _targets(merged)
 
 
 _targets = merged.MergedTables.targets
+_measure = higher_order.MergedOracle.measure
+_measure_higher = higher_order.measure_higher
 ABLATIONS = {  # names of the chapters that are replaced, and options of the model
     "default": {},
     "choice without noise": dict(noisy_top=_oracle_choice),
     "random choice": dict(noisy_top=_random_choice),
+    "free slots to triples": dict(measure_higher=_slots_to_triples),
     "share 0.05": dict(MOST_SHARE=0.05),
     "share 0.2": dict(MOST_SHARE=0.2),
     "target": dict(target=True),
@@ -185,7 +305,7 @@ def run_ablation(table, name, epsilon, seed):
         model["target"] = table.data.target
     with contextlib.ExitStack() as stack:
         for key, value in options.items():
-            homes = (higher_order, merged, merged.MergedTables)
+            homes = (pipeline, higher_order, merged, merged.MergedTables)
             home = next(h for h in homes if hasattr(h, key))
             stack.enter_context(mock.patch.object(home, key, value))
         return table.run(name, epsilon, seed, **model)
@@ -201,8 +321,10 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--ablation", action="store_true")
     parser.add_argument("--misfit", action="store_true")
+    parser.add_argument("--bounds", action="store_true")
+    parser.add_argument("--methods", help="names with ; between them, instead of all")
     args = parser.parse_args()
-    other = args.ablation or args.misfit
+    other = args.ablation or args.misfit or args.bounds
     name = "third_order_ablation.jsonl" if other else "third_order.jsonl"
     out = args.out or RESULTS / name
     lines = out.read_text().splitlines() if out.exists() else []
@@ -233,8 +355,12 @@ def main():
     methods, run = METHODS, run_method
     if args.misfit:
         methods, run = ("misfit",), run_misfit
+    elif args.bounds:
+        methods, run = BOUNDS, run_bound
     elif args.ablation:
         methods, run = ABLATIONS, run_ablation
+    if args.methods:
+        methods = args.methods.split(";")
     for seed in range(args.first, args.seeds):
         if not other:
             for k in (2, 3):
