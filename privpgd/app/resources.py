@@ -202,7 +202,8 @@ def memory_needed(
     fit += BYTES["thin_level"] * _thin_levels(sizes)
     if higher:
         blocks = higher.blocks or MOST_BLOCKS
-        fit += BYTES["merged"] * higher.scored * triple_cells(sizes, blocks)
+        merged_cells = higher.scored * triple_cells(sizes, blocks)
+        fit += math.ceil(BYTES["merged"] * merged_cells)
     return int(tables + rows + piece + fit)
 
 
