@@ -30,6 +30,7 @@ from ..core.checks import InputError, whole_number
 from ..table.cleaning import FileFormat
 from ..table.columns import PrivacyWarning
 from ..table.draft import DraftOptions, Guess, declare_columns, draft_schema
+from ..table.foreign import foreign_hints, read_foreign, with_foreign
 from ..table.formats import guess_file_format
 from ..table.paths import stored_format
 from ..table.schema import Schema, decimals_words
@@ -135,13 +136,18 @@ def _draft_file(args: argparse.Namespace) -> tuple[Schema, list[Guess]]:
     names = list(frame.columns)
     _check_names(args, names)
     dropped = _names(args.drop, names)
-    options = DraftOptions(args.bins, args.levels, dropped, _said(args, names), how)
+    fields = {} if args.foreign is None else read_foreign(args.foreign)
+    told = foreign_hints({name: f for name, f in fields.items() if name in names})
+    for column, own in _said(args, names).items():
+        told[column] = told.get(column, {}) | own
+    options = DraftOptions(args.bins, args.levels, dropped, told, how)
     schema, guesses = draft_schema(frame, options)
     if schema is None:
         raise InputError(
             f"{args.table} has no column that can be drafted",
             "declare them by hand, or mend the file",
         )
+    schema = with_foreign(schema, fields)
     return with_suggestions(schema, frame), guesses
 
 

@@ -33,6 +33,12 @@ _WRITING: dict[str, dict[str, Any]] = {
         help="kind of a column: numeric, categorical, ordinal, boolean or datetime; "
         "repeatable",
     ),
+    "--from": dict(
+        dest="foreign",
+        metavar="FILE",
+        help="JSON file of SDV metadata, or a Frictionless or pandera schema, whose "
+        "kinds, bounds and levels are used",
+    ),
     "--encoding": dict(
         metavar="NAME", help="of a CSV file, such as latin-1 (default: found out)"
     ),
