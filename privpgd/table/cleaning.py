@@ -58,7 +58,7 @@ def read_number(
     "The number that a text writes."
     core = text.strip()
     sign = ""
-    if core[:1] in "+-" and form.before:
+    if form.before and core[:1] in ("+", "-"):
         sign, core = core[0], core[1:].lstrip()
     if form.before and core.startswith(form.before.strip()):
         core = core[len(form.before.strip()) :].lstrip()
