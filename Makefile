@@ -25,8 +25,9 @@ FLOOR ?= core/checks core/files table/files table/sources table/queries app/stor
 test-floor: .venv-floor/ready  ## the rooms that touch other libraries, with the lowest versions that settings.ini promises
 	@for room in $(FLOOR); do .venv-floor/bin/nbdev_test --path nbs/$$room.ipynb --do_print || exit 1; done
 
-reliability: .venv/dev  ## bad inputs, kills at random moments and runs side by side (half an hour)
+reliability: .venv/dev  ## bad inputs, kills at random moments, runs side by side, engines, growth, fuzzing (an hour)
 	$(BIN)/python benchmarks/reliability.py --out nbs/audits/reliability.jsonl
+	$(BIN)/python benchmarks/reliability_fuzz.py --out nbs/audits/reliability.jsonl
 
 export: .venv/dev   ## the modules from the notebooks, formatted; notebooks cleaned
 	$(BIN)/python .ci/export.py --clean

@@ -2,6 +2,7 @@
 
 python benchmarks/reliability.py --out nbs/audits/reliability.jsonl
 python benchmarks/reliability.py --out … --parts kills,together  # some of them
+python benchmarks/reliability.py --out … --parts again  # inputs that went wrong
 
 Lines are written as they come. A part that is run again replaces its own lines.
 """
@@ -112,36 +113,55 @@ def leftovers(folder: Path) -> list[str]:
     return [name for name in os.listdir(folder) if name.startswith(".privpgd-")]
 
 
+def start(words: list[str]) -> int:
+    "Run a command in a copy of this process, whose modules are loaded; its number."
+    child = os.fork()
+    if child:
+        return child
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+    os._exit(privpgd(words))
+
+
+def finish(child: int) -> int:
+    "Wait for a process; its exit code."
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def kill_runs(folder: Path, times: int, seed: int = 0) -> list[dict]:
     "Kill a release at random moments; what is left, before and after the next run."
+    import privpgd.app.report  # noqa: F401
+    import privpgd.app.synthesizer  # noqa: F401
+
     place = folder / "kills"
     place.mkdir()
     outputs = "-o kills/x.csv --save kills/m.privpgd --report kills/r.html"
-    words = f"synth good.csv --schema good.json {outputs} --particles 2000".split()
+    size = "--particles 2000 --epochs 5"
+    words = f"synth good.csv --schema good.json {outputs} {size}".split()
+    assert finish(start(words)) == 0
     began = time.perf_counter()
-    assert subprocess.run([*COMMAND, *words], capture_output=True).returncode == 0
+    assert finish(start(words)) == 0
     whole = time.perf_counter() - began
     rng = random.Random(seed)
-    half = left = 0
+    half = left = ended = 0
     for _ in range(times):
         shutil.rmtree(place)
         place.mkdir()
-        child = subprocess.Popen(
-            [*COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        child = start(words)
         # two of three while files are written, in the last part of a run
         time.sleep(
-            whole * rng.choice((rng.uniform(0, 1.1), *[rng.uniform(0.8, 1.1)] * 2))
+            whole * rng.choice((rng.uniform(0, 1.1), *[rng.uniform(0.6, 1.1)] * 2))
         )
-        child.kill()
-        child.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        ended += finish(child) == 0
         left += bool(leftovers(place))
         half += sum(not is_whole(path) for path in place.iterdir())
-    after = subprocess.run([*COMMAND, *words], capture_output=True).returncode
-    facts = dict(kills=times, half_files=half, runs_with_leftovers=left)
-    return [
-        dict(what="kills", **facts, after_next_run=len(leftovers(place)), exit=after)
-    ]
+    after = finish(start(words))
+    facts = dict(kills=times - ended, half_files=half, runs_with_leftovers=left)
+    facts |= dict(ended_before=ended, after_next_run=len(leftovers(place)), exit=after)
+    return [dict(what="kills", **facts)]
 
 
 def is_whole(path: Path) -> bool:
@@ -181,20 +201,55 @@ def run_together(folder: Path, n: int) -> list[dict]:
     return [dict(what="together", **facts, leftovers=len(leftovers(folder)))]
 
 
+def prepare_apart(folder: Path) -> None:
+    "Write what all commands start from, in a process of its own."
+    child = os.fork()
+    if not child:
+        with contextlib.redirect_stdout(io.StringIO()):
+            prepare(folder)
+        os._exit(0)
+    assert finish(child) == 0
+
+
+def try_again(folder: Path, lines: list[dict]) -> list[dict]:
+    "Lines of inputs, with those that had gone wrong tried once more."
+    keep = set(os.listdir(folder))
+    kinds = {(kind.group, kind.name): kind for kind in all_kinds(folder)}
+    for line in lines:
+        for fault in list(line["wrong"]):
+            name, _, old = fault.rpartition(": ")
+            kind = kinds[line["group"], name]
+            for file, content in kind.files.items():
+                (folder / file).write_bytes(content)
+            verdict = judge(kind, *call([*kind.words, "--quiet"]))
+            clear(folder, keep)
+            line[old] -= 1
+            line[verdict] = line.get(verdict, 0) + 1
+            line["wrong"].remove(fault)
+            if verdict in ("refused", "accepted"):
+                line["mended"] = [*line.get("mended", []), fault]
+            else:
+                line["wrong"].append(f"{name}: {verdict}")
+    return lines
+
+
 PARTS = ("together", "kills", "inputs", "engines", "growth")
 
 
 def run_part(part: str, folder: Path, args: argparse.Namespace) -> Iterable[dict]:
     "The lines of one part."
+    share, _, shares = args.share.partition("/")
     if part == "together":
         return run_together(folder, args.together)
     if part == "kills":
-        return kill_runs(folder, args.kills)
+        return kill_runs(folder, args.kills, seed=int(share))
+    if part == "again":
+        held = map(json.loads, Path(args.out).read_text().splitlines())
+        return try_again(folder, [x for x in held if x["what"] == "inputs"])
     if part == "engines":
         return try_engines(folder, args.rows)
     if part == "growth":
         return growth()
-    share, _, shares = args.share.partition("/")
     return try_inputs(folder, int(share) - 1, int(shares))
 
 
@@ -207,17 +262,16 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=500_000, help="for the engines")
     parser.add_argument("--share", default="1/1", help="of the inputs, such as 2/4")
     args = parser.parse_args()
-    out = Path(args.out).resolve()
+    out = args.out = Path(args.out).resolve()
     warnings.simplefilter("ignore")
     for part in args.parts.split(","):
         with tempfile.TemporaryDirectory() as name:
             os.chdir(name)
-            with contextlib.redirect_stdout(io.StringIO()):
-                prepare(Path(name))
+            prepare_apart(Path(name))
             lines = list(run_part(part, Path(name), args))
             os.chdir("/")
         for line in lines:
-            line.setdefault("share", "")
+            line.setdefault("share", args.share if part == "kills" else "")
         new = {(line["what"], line["share"]) for line in lines}
         held = out.read_text().splitlines() if out.exists() else []
         old = [x for x in map(json.loads, held) if (x["what"], x["share"]) not in new]

@@ -26,7 +26,7 @@ from privpgd.app.tables import (
     write_page,
 )
 
-from ..core.checks import InputError, whole_number
+from ..core.checks import InputError, check_fields, optional, whole, whole_number
 from ..table.cleaning import FileFormat
 from ..table.columns import PrivacyWarning
 from ..table.draft import DraftOptions, Guess, declare_columns, draft_schema
@@ -240,10 +240,9 @@ def _next_steps(args: argparse.Namespace, read: list[str], person: str) -> str:
 
 
 def _check_counts(args: argparse.Namespace) -> None:
-    "Refuse a draft with less than one bin or level."
-    for name in ("bins", "levels"):
-        if getattr(args, name) is not None:
-            whole_number(name, getattr(args, name), 1, "give one, or leave it out")
+    "Refuse a draft with less than one bin or level, or with too many."
+    form = optional(whole(1, 1_000_000))._replace(remedy="leave it out")
+    check_fields(args, bins=form, levels=form)
 
 
 def suggestions_text(schema: Schema) -> str:  # empty: there are none
