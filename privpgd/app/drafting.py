@@ -26,7 +26,7 @@ from privpgd.app.tables import (
     write_page,
 )
 
-from ..core.checks import InputError, check_fields, optional, whole, whole_number
+from ..core.checks import InputError, check_fields, optional, whole
 from ..table.cleaning import FileFormat
 from ..table.columns import PrivacyWarning
 from ..table.draft import DraftOptions, Guess, declare_columns, draft_schema
