@@ -279,6 +279,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     known = json.loads(RECORD.read_text()) if RECORD.exists() else dict(cases={})
     exact = known.get("stamp") == stamp()
+    if arguments.record and arguments.only and not exact:
+        sys.exit("the record is of another processor or version: record all of it")
     found, differences = {}, []
     for name, run in cases().items():
         if arguments.only not in name:
