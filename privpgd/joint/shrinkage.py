@@ -40,8 +40,11 @@ def _residual_variance(
 ) -> tuple:  # tau^2, nats
     """Prior variance of the residuals by maximum marginal likelihood, and the evidence
     for it; both 0 if there is too little evidence."""
-    v = 1 + _TAU2_GRID * w
-    evidence = 0.5 * (z**2 * (1 - 1 / v) - np.log(v)).sum(1)
+    evidence = np.zeros(len(_TAU2_GRID))
+    for start in range(0, len(z), 16_384):  # all cells at once would fill the memory
+        part = slice(start, start + 16_384)
+        v = 1 + _TAU2_GRID * w[part]
+        evidence += 0.5 * (z[part] ** 2 * (1 - 1 / v) - np.log(v)).sum(1)
     best = evidence.argmax()
     if evidence[best] <= _MIN_EVIDENCE:
         return 0.0, 0.0
