@@ -285,7 +285,8 @@ def uncovered(
         for note, columns in entry_notes(model.privacy_.entries).items()
     }
     schema = model.schema_
-    facts = (*schema.columns, *keys_written(schema.keys, model.person))
+    person = getattr(model, "person", None)
+    facts = (*schema.columns, *keys_written(schema.keys, person))
     read = {c.name for c in facts if c.source == "data"}
     if read:
         notes[UNNOISED] = notes.get(UNNOISED, set()) | read
