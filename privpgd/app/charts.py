@@ -354,6 +354,14 @@ def _draw_columns(
     axes.set_xlim(-0.5, len(titles) - 0.5)
 
 
+def _draw_spread(chart: Chart, axes: Any, spread: np.ndarray) -> None:
+    "A thin line from the lower to the upper end of the interval of each bar."
+    style = dict(color=COLOURS["light"]["ink"], lw=0.8, clip_on=False)
+    for place, ends in enumerate(spread.T):
+        (whisker,) = axes.plot([place, place], ends, **style)
+        chart.name(whisker, f"{ends[0]:.1%} to {ends[1]:.1%}", "spread")
+
+
 # %% ../../nbs/app/charts.ipynb #c012
 def bars(
     name: str,  # of the column
@@ -361,8 +369,9 @@ def bars(
     synth: np.ndarray,  # (k,) shares of the synthetic table
     real: np.ndarray | None = None,  # (k,) shares of the real one
     ends: Sequence | None = None,  # the bounds of a binned column
+    spread: np.ndarray | None = None,  # (2, k) lower and upper ends of intervals
 ) -> str:
-    "A histogram: bars for the synthetic table, a line for the real one."
+    "A histogram: bars for the synthetic table, a line for the real one, error bars."
     labels = list(labels)
     missing = len(labels) > 1 and labels[-1] == "(missing)"
     known = labels[:-1] if missing else labels
@@ -371,6 +380,11 @@ def bars(
     top = max(1e-12, *(float(x.max()) for x in main))
     if missing:
         top = max(top, *(float(x[-1]) for x in both))
+    if len(main[0]) < len(known):
+        spread = None  # joined bars have no intervals
+    if spread is not None:
+        spread = np.clip(spread, 0, 1)
+        top = max(top, float(spread.max()))
     width = 214.0 if missing else 260.0
     chart = Chart(260, 108, right=260 - width, top=14, bottom=18)
     chart.axes.set_ylim(0, top)
@@ -379,10 +393,14 @@ def bars(
     wide = min(0.92, 48 * len(titles) / width)
     line = 1 if wide == 0.92 else 1.12 * wide
     _draw_columns(chart, chart.axes, main, titles, wide, line)
+    if spread is not None:
+        _draw_spread(chart, chart.axes, spread[:, : len(known)])
     if missing:
         beside = chart.add_axes(228, 18, 24, 76)
         beside.set_ylim(0, top)
         _draw_columns(chart, beside, [x[-1:] for x in both], ["missing: "], 1, 1.12)
+        if spread is not None:
+            _draw_spread(chart, beside, spread[:, -1:])
         chart.write(240, 4, "missing")
     rule = dict(color=COLOURS["light"]["rule"], lw=1, clip_on=False, zorder=0)
     chart.axes.plot([0, 260 / width], [0, 0], transform=chart.axes.transAxes, **rule)

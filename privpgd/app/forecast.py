@@ -5,6 +5,7 @@
 # %% auto #0
 __all__ = [
     "FORECAST_HEAD",
+    "HALF_WIDTH",
     "column_noise",
     "ColumnForecast",
     "expected_ks",
@@ -297,6 +298,7 @@ def bin_advice(
 
 # %% ../../nbs/app/forecast.ipynb #cec11f4
 FORECAST_HEAD = ("expected error of", "a share", "KS", "the mean", "bin", "ratio")
+HALF_WIDTH = 1.96 / MEAN_NORMAL  # of an interval of 95 %, in expected errors
 
 
 def forecast_rows(
@@ -329,7 +331,9 @@ def forecast_words(
     "How to read the rows."
     forecasts = tuple(forecasts)
     words = (
-        "expected from the noise, before the fit; bin: width of the widest bin, inside "
+        "expected from the noise, before the fit; an interval of 95 % for a share or a "
+        f"mean of the table reaches {HALF_WIDTH:.1f} times as far to either side; "
+        "bin: width of the widest bin, inside "
         "of which values are spread evenly, empty where bins follow from the data; "
         "ratio: 1 is as good as another sample of rows"
     )

@@ -46,6 +46,7 @@ from privpgd.app.report_columns import (
     cell_shares,
     columns_section,
     forecast_section,
+    means_section,
     units_section,
 )
 
@@ -534,6 +535,7 @@ def report_html(
         forecast_section(model),
         _warning_section(warnings_of(model), _about_rows(model, unit)),
         columns_section(model, codes),
+        means_section(model),
         errors,
         _noise_section(model, codes),
         _ledger_section(model),

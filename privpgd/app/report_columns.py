@@ -8,9 +8,11 @@ the noise lets them be expected.
 __all__ = [
     "MOST_ROWS",
     "cell_shares",
+    "share_intervals",
     "columns_section",
     "units_section",
     "forecast_section",
+    "means_section",
 ]
 
 # %% ../../nbs/app/report_columns.ipynb #c3e0798
@@ -21,9 +23,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..core.checks import InputError
 from ..core.records import axes_of, estimate_total
 from ..evaluation.columns import compare_columns
 from ..evaluation.downstream import compare_downstream
+from ..evaluation.evidence import measured_shares
+from ..evaluation.inference import estimate_statistic, open_release
 from ..evaluation.paired import has_units, open_paired_columns
 from ..evaluation.units import precise_columns, show_units, value_words
 from ..evaluation.verdict import axis_scale, grade_columns, verdict
@@ -46,6 +51,37 @@ def cell_shares(
     return np.bincount(cells, minlength=math.prod(sizes)) / len(codes)
 
 
+def _about(model: Any) -> str:
+    "What intervals are about: rows of the same person are no independent draws."
+    several = getattr(model, "person", None) is not None and model.max_rows != 1
+    return "rows" if several else "population"
+
+
+def share_intervals(
+    model: Any,  # a fitted model
+    level: float = 1.96,  # half the width, in standard errors
+) -> dict[str, np.ndarray]:  # column -> (2, k) lower and upper ends
+    "Intervals of the shares of every level or bin, exact for measured counts."
+    n = estimate_total(model.measurements_) if model.measurements_ else 0
+    found = {}
+    for name in model.schema_.names if n else ():
+        own = measured_shares(model.measurements_, [name], n).get((name,))
+        if own is None:
+            continue
+        share, variance = own.table, own.variance
+        if _about(model) == "population":
+            inside = np.clip(share, 1 / n, 1 - 1 / n)
+            variance = variance + inside * (1 - inside) / n
+        half = level * np.sqrt(variance)
+        found[name] = np.clip([share - half, share + half], 0, 1)
+    return found
+
+
+def _range_words(low: float, high: float) -> str:
+    "An interval of a share."
+    return f"{low:.2%} to {high:.2%}"
+
+
 def columns_section(
     model: Any,  # a fitted model
     real: np.ndarray | None = None,  # (n, d) real codes, for internal use
@@ -54,6 +90,7 @@ def columns_section(
     "Histograms of the synthetic columns, with the real ones when given."
     schema = model.schema_
     axes = axes_of(schema)[:most]
+    spread = share_intervals(model)
     figures, rows = [], []
     for j, (axis, column) in enumerate(zip(axes, schema.columns)):
         synth = cell_shares(model.codes_, [j], schema.shape)
@@ -61,23 +98,29 @@ def columns_section(
         labels = list(column.labels)
         known = hasattr(column, "low") and axis.binned
         ends = (column.low, column.high) if known else None
-        drawing = bars(axis.name, labels, synth, own, ends)
+        ranges = spread.get(axis.name)
+        drawing = bars(axis.name, labels, synth, own, ends, ranges)
         figures.append(
             f"<figure><figcaption>{text(axis.name)}</figcaption>{drawing}</figure>"
         )
         both = [x for x in (synth, own) if x is not None]
         for i, label in enumerate(labels[:200]):
-            rows.append((axis.name, label, *(f"{x[i]:.2%}" for x in both)))
+            cells = [f"{x[i]:.2%}" for x in both]
+            words = "" if ranges is None else _range_words(*ranges[:, i])
+            rows.append((axis.name, label, cells[0], words, *cells[1:]))
     words = (
         "The share of the rows in each level or bin. The number at the top right "
-        "belongs to the highest bar; missing values stand apart."
+        "belongs to the highest bar or interval; missing values stand apart. Thin "
+        "lines are intervals of 95 % for the share in the "
+        f"{_about(model)}, from the measured counts. An interval that misses its bar "
+        "says that the copy was moved there by other marginals or by a requirement."
     )
     binned = [c for axis, c in zip(axes, schema.columns) if axis.binned]
     if not all(isinstance(getattr(c, "bins", None), (int, np.integer)) for c in binned):
         words += " Bars are equally wide, also where the bins are not."
     if len(schema.names) > most:
         words += f" The first {most} of {len(schema.names)} columns are shown."
-    head = ["column", "level or bin", "synthetic"]
+    head = ["column", "level or bin", "synthetic", "95 % interval"]
     key = '<span class="swatch"></span>synthetic'
     if real is not None:
         head.append("real (not private)")
@@ -238,4 +281,57 @@ def forecast_section(
             forecast_rows(forecasts, most),
             "Expected errors in units; a ratio of 1 is as good as another sample",
         ),
+    )
+
+
+# %% ../../nbs/app/report_columns.ipynb #c5e2b91
+_MEAN_ROWS = 10_000  # of the copy, on which a mean is computed
+_DAY = 86_400e6  # microseconds
+
+
+def _mean_row(release: Any, name: str, about: str) -> tuple:
+    "Name, mean of the copy, estimate and interval of one column, in its units."
+    column = release.schema[name]
+    kind = column.axis.kind
+    unit = _DAY if kind == "date" else 1.0
+
+    def mean(t: pd.DataFrame) -> float:
+        return float(np.mean(column.to_numbers(t[name].dropna()))) / unit
+
+    try:
+        found = estimate_statistic(release, mean, about=about, rows=_MEAN_ROWS, seed=0)
+    except InputError as error:
+        return name, "", "", str(error)
+    words = [
+        value_words(x, "mean", kind)
+        for x in (found.copy, found.value, found.low, found.high)
+    ]
+    return name, words[0], words[1], f"{words[2]} to {words[3]}"
+
+
+def means_section(
+    model: Any,  # a fitted model
+    most: int = 60,  # columns
+) -> str:
+    "The mean of every numeric column and date, with an interval of 95 %."
+    names = [axis.name for axis in axes_of(model.schema_) if axis.kind != "levels"]
+    if not names:
+        return ""
+    about = _about(model)
+    try:
+        release = open_release(model, about)
+    except InputError as error:
+        return section("Means with intervals", paragraph(str(error)))
+    rows = [_mean_row(release, name, about) for name in names[:most]]
+    words = (
+        f"Means in the {about}, with intervals of 95 % that hold the noise"
+        f"{' and the sampling' * (about == 'population')}. The estimate corrects the "
+        "copy for what its shrinkage has lost. model.estimate gives the same for any "
+        "other number."
+    )
+    head = ("column", "mean of the copy", "estimate", "95 % interval")
+    return section(
+        "Means with intervals",
+        paragraph(words),
+        table(head, rows, "Means, in the units of the columns"),
     )
