@@ -143,12 +143,12 @@ AGREEMENT = np.array([1.0, 1.0, 2.0, 3.0])  # t, in standard errors, for each le
 # standard errors above zero at which a cell lives: alone, next to a living one, and
 # between living ones or between them and zero
 ALIVE, ALIVE_NEXT, ALIVE_INSIDE = 4.5, 3.0, 2.0
-OUTER = 2.0  # the same for the half of a power of ten that is farther from zero
+OUTER = 2.0  # standard errors for the far half of a power of ten, or of years
 TAIL_POWERS = range(4, 14)  # of the value, with which the density of a tail may fall
 
 
 @numba.njit(cache=True)
-def _split_downward(left, depth, prior, outer, z, v, total, t):
+def _split_downward(left, depth, prior, needed, z, v, total, t):
     "Mass of each node, from the root to the leaves."
     mass = np.zeros(len(left))
     mass[0] = total
@@ -168,28 +168,35 @@ def _split_downward(left, depth, prior, outer, z, v, total, t):
         share = guess
         if abs(away) > threshold:
             share = guess + away * (1 - 0.5 * (threshold / away) ** 2)
-            if found < (OUTER if outer[i] < 0 else 1.0) * error:
+            if found < needed[a] * error:
                 share = 0.0
-            elif m - found < (OUTER if outer[i] > 0 else 1.0) * error:
+            elif m - found < needed[b] * error:
                 share = m
         mass[a] = min(max(share, 0.0), m)
         mass[b] = m - mass[a]
     return mass
 
 
-def _outer_child(
+def _needed_errors(
     grid: Grid,
     forks: Forks,
-) -> np.ndarray:  # (2m - 1,) 1: the right child lies farther from zero; -1: the left
-    "Which child of a fork inside a power of ten lies farther from zero; 0 elsewhere."
-    outer = np.zeros(len(forks.left), np.int64)
-    if grid.kind == "decades":
-        inner = np.flatnonzero((forks.left >= 0) & (forks.depth <= 1))
-        left = forks.left[inner]
-        right_above = grid.first[forks.start[left + 1]] > 0
-        left_below = grid.last[forks.stop[left] - 1] < 0
-        outer[inner] = right_above.astype(int) - left_below
-    return outer
+) -> np.ndarray:  # (2m - 1,)
+    "Standard errors above zero at which a node is not empty: more for far ones."
+    needed = np.ones(len(forks.left))
+    if grid.kind == "list":
+        return needed
+    deepest = 1 if grid.kind == "decades" else 0
+    left = forks.left[(forks.left >= 0) & (forks.depth <= deepest)]
+    right = left + 1
+    above = grid.first[forks.start[right]] > 0
+    below = grid.last[forks.stop[left] - 1] < 0
+    if grid.kind == "ordered":  # a node may be far on either side
+        above = below = np.ones(len(left), bool)
+    else:
+        above, below = above & ~below, below & ~above
+    needed[right[above]] = OUTER
+    needed[left[below]] = OUTER
+    return needed
 
 
 def _living_cells(
@@ -197,17 +204,15 @@ def _living_cells(
     z: np.ndarray,  # (c,) estimates of the cells of the coarsest level
     error: np.ndarray,  # (c,) their standard errors
 ) -> np.ndarray:  # (c,) bool
-    "Cells of the coarsest level that hold something; false mass far away is costly."
+    "Powers of ten that hold something; false mass far away is costly."
     cells = np.arange(len(z))
-    centre = []  # the cell of zero, where it has a meaning
-    if grid.kind == "decades":
-        centre = [np.searchsorted(grid.levels[0][1:], 0, side="right")]
+    centre = np.searchsorted(grid.levels[0][1:], 0, side="right")  # the cell of zero
     alive = z > ALIVE * error
     alive[np.argmax(z / error)] = True
     while True:
         living = np.flatnonzero(alive)
         near = np.isin(cells, [*(living - 1), *(living + 1)])
-        ends = [*living, *centre]
+        ends = [*living, centre]
         inside = (cells >= min(ends)) & (cells <= max(ends))
         needed = np.where(inside, ALIVE_INSIDE, np.where(near, ALIVE_NEXT, ALIVE))
         found = z > needed * error
@@ -245,14 +250,14 @@ def _living_prior(
     z: np.ndarray,  # (2m - 1,) estimates of the nodes
     v: np.ndarray,  # (2m - 1,) their variances
 ) -> np.ndarray:  # (m,) the guess for each finest cell; zero where nothing lives
-    "The guess, without cells of the coarsest level that are empty, and with tails."
-    if grid.kind == "list":
+    "The guess, without powers of ten that are empty, and with tails."
+    if grid.kind != "decades":
         return grid.prior
     top = forks.nodes[0]
     alive = _living_cells(grid, z[top], np.sqrt(v[top]))
     ends = np.append(grid.starts[0], len(grid))
     prior = np.where(np.repeat(alive, np.diff(ends)), grid.prior, 0.0)
-    if grid.kind == "decades" and len(grid.levels) > 1:
+    if len(grid.levels) > 1:
         second = forks.nodes[1]
         for cell in {*np.flatnonzero(alive)[[0, -1]].tolist()}:
             run = slice(int(ends[cell]), int(ends[cell + 1]))
@@ -271,8 +276,8 @@ def denoise(
     known = max(total - max(noisy.missing_count, 0.0), 1.0)
     depth = np.minimum(forks.depth, len(AGREEMENT) - 1)
     prior = forks.add_up(_living_prior(noisy.grid, forks, z, v))
-    outer = _outer_child(noisy.grid, forks)
-    mass = _split_downward(forks.left, depth, prior, outer, z, v, known, AGREEMENT)
+    needed = _needed_errors(noisy.grid, forks)
+    mass = _split_downward(forks.left, depth, prior, needed, z, v, known, AGREEMENT)
     cells = np.zeros(len(noisy.grid))
     leaves = forks.left < 0
     cells[forks.start[leaves]] = mass[leaves]
