@@ -92,11 +92,8 @@ def _check_options(options: GridOptions) -> None:
     "Raise for the first wrong option of a grid."
     n_jobs = options.n_jobs
     if not isinstance(n_jobs, int) or n_jobs == 0:
-        raise InputError(
-            "is not a whole number other than 0",
-            "1 runs one job at a time, -1 uses all cores",
-            n_jobs=n_jobs,
-        )
+        remedy = "1 runs one job at a time, -1 uses all cores"
+        raise InputError("is not a whole number other than 0", remedy, n_jobs=n_jobs)
     for name in ("time_limit", "memory_limit"):
         if getattr(options, name) is not None:
             finite_number(name, getattr(options, name), remedy=_NO_LIMIT)
@@ -116,10 +113,8 @@ def _check_grid(
     known = set(list_datasets()["name"])
     for name in (d for d in datasets if not isinstance(d, Data)):
         if name not in known:
-            raise InputError(
-                f"There is no dataset named {name!r}",
-                f"choose from {', '.join(sorted(known))}",
-            )
+            problem = f"There is no dataset named {name!r}"
+            raise InputError(problem, f"choose from {', '.join(sorted(known))}")
     for epsilon in epsilons:
         Budget(epsilon=epsilon, delta=delta)
     for seed in seeds:

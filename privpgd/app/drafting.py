@@ -71,10 +71,8 @@ def _said(args: argparse.Namespace, names: Sequence[str]) -> dict[str, dict]:
     for word in args.kind or ():
         column, kind = _split_word(word, names)
         if not column or kind not in _KINDS:
-            raise InputError(
-                f"--kind {word} is not understood",
-                f"write COLUMN=KIND, with one of {', '.join(_KINDS)}",
-            )
+            remedy = f"write COLUMN=KIND, with one of {', '.join(_KINDS)}"
+            raise InputError(f"--kind {word} is not understood", remedy)
         said.setdefault(column, {})["kind"] = kind
     return said
 
@@ -127,10 +125,8 @@ def _draft_file(args: argparse.Namespace) -> tuple[Schema, list[Guess]]:
     "A draft from a table."
     files = input_files(args.table)
     if len(files) > 1 or Path(args.table).is_dir():
-        raise InputError(
-            f"{args.table} is a folder or a pattern",
-            f"draft from one file, such as {files[0]}",
-        )
+        problem = f"{args.table} is a folder or a pattern"
+        raise InputError(problem, f"draft from one file, such as {files[0]}")
     how = _file_format(args)
     frame = read_table(args.table, how or None)
     names = list(frame.columns)
@@ -143,10 +139,8 @@ def _draft_file(args: argparse.Namespace) -> tuple[Schema, list[Guess]]:
     options = DraftOptions(args.bins, args.levels, dropped, told, how)
     schema, guesses = draft_schema(frame, options)
     if schema is None:
-        raise InputError(
-            f"{args.table} has no column that can be drafted",
-            "declare them by hand, or mend the file",
-        )
+        problem = f"{args.table} has no column that can be drafted"
+        raise InputError(problem, "declare them by hand, or mend the file")
     schema = with_foreign(schema, fields)
     return with_suggestions(schema, frame), guesses
 
@@ -211,10 +205,9 @@ def _protect_declared(args: argparse.Namespace) -> None:
         text = Path(args.output).read_text(encoding="utf-8", errors="replace")
         declared = '"declared"' in text
     if declared:
-        raise InputError(
-            f"{args.output} exists and holds facts that somebody has declared",
-            "give another name with -o, or --force to overwrite it",
-        )
+        problem = f"{args.output} exists and holds facts that somebody has declared"
+        remedy = "give another name with -o, or --force to overwrite it"
+        raise InputError(problem, remedy)
 
 
 def _next_steps(args: argparse.Namespace, read: list[str], person: str) -> str:

@@ -110,10 +110,8 @@ def run_nist(
 def nist_command(args: argparse.Namespace, console: Console) -> int:  # exit code
     "Run the suite of NIST and print the scores."
     if args.methods or args.jobs != 1 or args.retry:
-        raise InputError(
-            "--suite nist runs the default, one job at a time",
-            "leave out --methods, --jobs and --retry",
-        )
+        problem = "--suite nist runs the default, one job at a time"
+        raise InputError(problem, "leave out --methods, --jobs and --retry")
     epsilons = [float(e) for e in (args.epsilons or "1,5,10").split(",")]
     delta = 1e-9 if args.delta == 1e-5 else args.delta  # the default of the suite
     with contextlib.redirect_stdout(sys.stderr):  # progress is not the result

@@ -129,16 +129,13 @@ def _check_statistic(f: Callable, table: pd.DataFrame) -> None:
     "Raise one sentence for a statistic that has no answer, or that is a total."
     value = f(table)
     if not len(value) or not np.isfinite(value).any():
-        raise InputError(
-            "The statistic gives no finite number on the copy",
-            "give a function of a table that returns numbers",
-        )
+        problem = "The statistic gives no finite number on the copy"
+        raise InputError(problem, "give a function of a table that returns numbers")
     twice = f(pd.concat([table, table], ignore_index=True))
     if not np.allclose(twice, value, _SCALING, 1e-12, equal_nan=True):
-        raise InputError(
-            "The statistic depends on the number of rows of the table",
-            "estimate a mean or a share, and multiply it by the number of rows",
-        )
+        problem = "The statistic depends on the number of rows of the table"
+        remedy = "estimate a mean or a share, and multiply it by the number of rows"
+        raise InputError(problem, remedy)
 
 
 # %% ../../nbs/evaluation/inference.ipynb #c3793e7
@@ -452,10 +449,8 @@ def unmeasured_part(
 def _check_columns(names: Sequence[str], release: Release) -> None:
     "Raise one sentence if a statistic uses nothing, or what was never measured."
     if not names:
-        raise InputError(
-            "The statistic does not depend on any column",
-            "give a function of the table that it is called with",
-        )
+        problem = "The statistic does not depend on any column"
+        raise InputError(problem, "give a function of the table that it is called with")
     measured = {name for m in release.measurements for name in m.clique}
     if lost := [name for name in names if name not in measured]:
         raise InputError(
@@ -579,9 +574,7 @@ def open_release(
             "fit without penalties and public facts, and estimate from that model",
         )
     if about == "population" and model.person is not None and model.max_rows != 1:
-        raise InputError(
-            "means independent rows, but a person may have several",
-            "use about='rows', or fit with max_rows=1",
-            about=about,
-        )
+        problem = "means independent rows, but a person may have several"
+        remedy = "use about='rows', or fit with max_rows=1"
+        raise InputError(problem, remedy, about=about)
     return Release(model.schema_, model.codes_, model.measurements_)

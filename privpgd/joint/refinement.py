@@ -96,10 +96,8 @@ def _weighted_penalties(
     many = isinstance(penalty, (list, tuple)) and np.ndim(weight)
     weights = list(weight) if many else [weight]
     if len(penalties) != len(weights):
-        raise InputError(
-            f"{len(penalties)} penalties have {len(weights)} weights",
-            "give penalty_weight= one number for each",
-        )
+        problem = f"{len(penalties)} penalties have {len(weights)} weights"
+        raise InputError(problem, "give penalty_weight= one number for each")
     _check_weights("penalty_weight", weights)
     return [(f, w) for f, w in zip(penalties, weights) if f is not None and w > 0]
 
@@ -111,10 +109,8 @@ def _check_refine_codes(codes: Any, schema) -> np.ndarray:  # (m, d) int32, a co
     check_shape("codes", given, "particles", len(schema.names))
     whole = given.astype(np.int32)
     for j in np.flatnonzero((whole != given).any(0)):
-        raise InputError(
-            f"column {schema.names[j]!r} has a code that is no whole number",
-            "encode it, or take the nearest codes of particles",
-        )
+        problem = f"column {schema.names[j]!r} has a code that is no whole number"
+        raise InputError(problem, "encode it, or take the nearest codes of particles")
     return check_codes(whole, schema.names, schema.shape)
 
 
@@ -137,10 +133,8 @@ def _check_targets(
     known = {clique for clique, _, _ in checked}
     for c in weights:
         if as_clique(c) not in known:
-            raise InputError(
-                f"weights names clique {c}, which has no table",
-                "use the same cliques in both",
-            )
+            problem = f"weights names clique {c}, which has no table"
+            raise InputError(problem, "use the same cliques in both")
     blocks = column_blocks(schema, options.blocks)
     targets = make_targets(checked, forbidden, blocks, weights_by_clique(weights), m)
     if options.merged is None:

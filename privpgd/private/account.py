@@ -59,11 +59,8 @@ L1_SENSITIVITY = {"replace": 2.0, "add-remove": 1.0}
 def check_neighbors(neighbors: str) -> str:
     "The kind of neighbours; raise unless it is known."
     if neighbors not in SENSITIVITY:
-        raise InputError(
-            "is not known",
-            'use "replace" (n is public) or "add-remove"',
-            neighbors=neighbors,
-        )
+        remedy = 'use "replace" (n is public) or "add-remove"'
+        raise InputError("is not known", remedy, neighbors=neighbors)
     return neighbors
 
 
@@ -84,25 +81,19 @@ class Budget:
 
     def __post_init__(self):
         if (self.rho is None) == (self.epsilon is None and self.delta is None):
-            raise InputError(
-                "A budget is given in exactly one way",
-                "Budget(epsilon=…, delta=…) or Budget(rho=…)",
-            )
+            problem = "A budget is given in exactly one way"
+            raise InputError(problem, "Budget(epsilon=…, delta=…) or Budget(rho=…)")
         if self.rho is None and (self.epsilon is None or self.delta is None):
-            raise InputError(
-                "epsilon and delta go together",
-                "give both, as in Budget(epsilon=1.0, delta=1e-6)",
-            )
+            remedy = "give both, as in Budget(epsilon=1.0, delta=1e-6)"
+            raise InputError("epsilon and delta go together", remedy)
         for name in ("epsilon", "delta", "rho"):
             if (value := getattr(self, name)) is not None:
                 least = 0 if name == "delta" else 1e-100
                 number = account_number(name, value, least)
                 object.__setattr__(self, name, number)
         if self.delta is not None and self.delta >= 1:
-            raise InputError(
-                "must lie between 0 and 1, well below one over the number of rows",
-                delta=self.delta,
-            )
+            problem = "must lie between 0 and 1, well below one over the number of rows"
+            raise InputError(problem, delta=self.delta)
 
     def __str__(self):
         if self.rho:

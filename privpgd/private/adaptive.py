@@ -168,11 +168,9 @@ class MWEM(RoundSelector):
         rounds = len(schema.names) if self.rounds is None else self.rounds
         self.check(schema, rounds, least=1)
         if not within_size(self.generator, [], cliques, self.max_size_mb, schema):
-            raise InputError(
-                "is too small for every table of the workload",
-                "allow more, or choose among smaller marginals",
-                max_size_mb=self.max_size_mb,
-            )
+            problem = "is too small for every table of the workload"
+            remedy = "allow more, or choose among smaller marginals"
+            raise InputError(problem, remedy, max_size_mb=self.max_size_mb)
         plan = self._plan(rounds, oracle.unit)
         choice, table = fit_plan(plan, oracle.budget, oracle.ledger)[:2]
         assert choice.epsilon is not None and table.sigma is not None

@@ -91,10 +91,8 @@ def calibrate(
     if budget.rho is not None:
         left = budget.rho - composed_rho(spent)
         if not left > 0:
-            raise BudgetError(
-                f"Nothing is left of {budget}",
-                "spend less before, or grant a larger budget",
-            )
+            problem = f"Nothing is left of {budget}"
+            raise BudgetError(problem, "spend less before, or grant a larger budget")
         return widths / math.sqrt(2 * left * (1 - 1e-12))
     return widths * _calibrated_scale(budget, widths, unit, spent)
 

@@ -104,11 +104,8 @@ def measure_rule(
     expression.check_axes(schema.axes)
     person = options.get("person")
     if person in schema.names:
-        raise InputError(
-            "is a column of the schema, and would be released",
-            "take it out of the schema",
-            person=person,
-        )
+        problem = "is a column of the schema, and would be released"
+        raise InputError(problem, "take it out of the schema", person=person)
     facts = schema.with_columns([Boolean(_BREAKS)])
     object.__setattr__(facts, "whole", schema)  # an account is tied to all columns
     table = RuleTable(frame, schema, expression, person)

@@ -80,20 +80,17 @@ def clique_shape(
 def _as_clique(clique, schema: Schema) -> tuple[str, ...]:
     "One checked clique, its columns in schema order."
     if isinstance(clique, str) or not isinstance(clique, Iterable):
-        raise InputError(
-            f"The clique {clique!r} is not a tuple of column names",
-            f"write ({clique!r},) for the marginal of a single column",
-        )
+        problem = f"The clique {clique!r} is not a tuple of column names"
+        remedy = f"write ({clique!r},) for the marginal of a single column"
+        raise InputError(problem, remedy)
     clique = tuple(clique)
     if not clique:
         raise InputError(
             "The workload holds an empty clique", "name at least one column in each"
         )
     if unknown := [c for c in clique if c not in schema.names]:
-        raise InputError(
-            f"The clique {clique!r} names the unknown column {unknown[0]!r}",
-            f"the schema has {', '.join(map(str, schema.names))}",
-        )
+        problem = f"The clique {clique!r} names the unknown column {unknown[0]!r}"
+        raise InputError(problem, f"the schema has {', '.join(map(str, schema.names))}")
     if len(set(clique)) < len(clique):
         raise InputError(
             f"The clique {clique!r} repeats a column", "name each column once"
@@ -135,10 +132,8 @@ def normalize_workload(
     for clique, weight in pairs:
         clique = _as_clique(clique, schema)
         if clique in shares:
-            raise InputError(
-                f"The workload repeats the clique {clique!r}",
-                "list it once, with a larger weight if it matters more",
-            )
+            remedy = "list it once, with a larger weight if it matters more"
+            raise InputError(f"The workload repeats the clique {clique!r}", remedy)
         remedy = "leave the clique out to give it no budget"
         shares[clique] = finite_number(
             f"the weight of {clique!r}", weight, True, remedy
@@ -197,10 +192,8 @@ def _add_pairs(
     with ThreadPoolExecutor(threads) as pool:
         bad = list(pool.map(count_own, range(threads)))[0]
     if bad:
-        raise InputError(
-            f"{bad} codes are outside their column's levels",
-            "make the codes with schema.encode of the same schema",
-        )
+        remedy = "make the codes with schema.encode of the same schema"
+        raise InputError(f"{bad} codes are outside their column's levels", remedy)
 
 
 # %% ../../nbs/private/counting.ipynb #c025
@@ -209,10 +202,8 @@ def _bincount(
 ) -> np.ndarray:
     "Counts, or whole weights, of the full table of all columns of `codes`."
     if ((codes < 0) | (codes >= np.array(shape))).any():
-        raise InputError(
-            "Some codes are outside their column's levels",
-            "make the codes with schema.encode of the same schema",
-        )
+        remedy = "make the codes with schema.encode of the same schema"
+        raise InputError("Some codes are outside their column's levels", remedy)
     cells = np.ravel_multi_index(tuple(codes.T), shape)
     if weights is None:
         counts = np.bincount(cells, minlength=math.prod(shape)).astype(np.int64)

@@ -288,10 +288,8 @@ def noisy_top(
     scale = 2 * account_number("sensitivity", sensitivity)
     scale /= account_number("epsilon", epsilon)
     if values.ndim != 1 or not np.isfinite(values).all() or not 1 <= k <= len(values):
-        raise InputError(
-            f"{np.size(values)} scores cannot give {k} choices",
-            "give finite scores, at least as many as choices",
-        )
+        problem = f"{np.size(values)} scores cannot give {k} choices"
+        raise InputError(problem, "give finite scores, at least as many as choices")
     if seed is not None:
         noisy = values / scale + np.random.default_rng(seed).gumbel(size=len(values))
         return np.argsort(-noisy, kind="stable")[:k].tolist()

@@ -29,11 +29,8 @@ def noise_threshold(
 
     It is the least one, unless the chance is below 1e-25."""
     if not 0 < chance < 1:
-        raise InputError(
-            "is not a probability between 0 and 1",
-            "give a small positive number",
-            chance=chance,
-        )
+        problem = "is not a probability between 0 and 1"
+        raise InputError(problem, "give a small positive number", chance=chance)
     if chance < 1e-25:  # out of the table's reach: the bound above
         return math.ceil(sigma * math.sqrt(-2 * math.log(chance)))
     x = np.arange(math.ceil(12 * sigma) + 2)

@@ -84,35 +84,25 @@ def _check_kind(name: str, kind: Any) -> None:
     "Raise unless this is a name with a known kind, or with a column of that name."
     Boolean(name)  # raises when this cannot be a name
     if isinstance(kind, Column) and kind.name != name:
-        raise SchemaError(
-            f"kinds gives {name!r} a column declared as {kind.name!r}",
-            "use the same name",
-        )
+        problem = f"kinds gives {name!r} a column declared as {kind.name!r}"
+        raise SchemaError(problem, "use the same name")
     if not isinstance(kind, Column) and kind not in _QUESTIONS:
-        raise SchemaError(
-            f"The kind {kind!r} of column {name!r} is not known",
-            f"use {', '.join(_QUESTIONS)}, or a declared column",
-        )
+        problem = f"The kind {kind!r} of column {name!r} is not known"
+        raise SchemaError(problem, f"use {', '.join(_QUESTIONS)}, or a declared column")
 
 
 def _check_kinds(table, kinds: Mapping) -> None:
     "Raise unless every column of the table has one known kind."
     if not isinstance(kinds, Mapping) or not kinds:
-        raise SchemaError(
-            f"kinds={kinds!r} is not a dict from column name to kind",
-            "name every column of the table",
-        )
+        problem = f"kinds={kinds!r} is not a dict from column name to kind"
+        raise SchemaError(problem, "name every column of the table")
     for name in [*kinds, *table.columns]:
         if name not in table.columns:
-            raise SchemaError(
-                f"The table lacks the column {name!r} that kinds names",
-                "add it, or take it out of kinds",
-            )
+            problem = f"The table lacks the column {name!r} that kinds names"
+            raise SchemaError(problem, "add it, or take it out of kinds")
         if name not in kinds:
-            raise SchemaError(
-                f"The column {name!r} of the table has no kind",
-                "add it to kinds, or drop it",
-            )
+            problem = f"The column {name!r} of the table has no kind"
+            raise SchemaError(problem, "add it to kinds, or drop it")
         _check_kind(name, kinds[name])
 
 
@@ -176,28 +166,19 @@ class LearnOptions:
 
     def __post_init__(self):
         if not (isinstance(self.beta, (int, float)) and 1e-9 <= self.beta < 0.5):
-            raise InputError(
-                "is not a small probability",
-                "give a number between 1e-9 and 0.5",
-                beta=self.beta,
-            )
+            remedy = "give a number between 1e-9 and 0.5"
+            raise InputError("is not a small probability", remedy, beta=self.beta)
         if not isinstance(self.missing, bool):
-            raise InputError(
-                "is not known",
-                "use True, or False when it is public that nothing is missing",
-                missing=self.missing,
-            )
+            remedy = "use True, or False when it is public that nothing is missing"
+            raise InputError("is not known", remedy, missing=self.missing)
         if not isinstance(self.other, str) or not self.other:
             raise InputError(
                 "is not a label", "give a word for the rare levels", other=self.other
             )
         whole = isinstance(self.bins, (int, np.integer))
         if isinstance(self.bins, bool) or not whole or not 1 <= self.bins <= 10_000:
-            raise InputError(
-                "is not a number of bins",
-                "give a whole number from 1 to 10,000",
-                bins=self.bins,
-            )
+            remedy = "give a whole number from 1 to 10,000"
+            raise InputError("is not a number of bins", remedy, bins=self.bins)
 
 
 @dataclass(frozen=True)
@@ -335,10 +316,8 @@ def _level_leak(named: tuple[str, ...], limit: Budget) -> float:
         )
     leak = limit.pair[1] / 2 / len(named)
     if leak < 1e-300:
-        raise BudgetError(
-            f"delta = {limit.delta:g} is too small to pay for lists of levels",
-            "grant a larger delta, or declare the levels",
-        )
+        problem = f"delta = {limit.delta:g} is too small to pay for lists of levels"
+        raise BudgetError(problem, "grant a larger delta, or declare the levels")
     return leak
 
 

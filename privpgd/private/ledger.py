@@ -274,11 +274,8 @@ class Ledger:
 def check_budget(budget) -> None:
     "Raise unless it is a Budget."
     if not isinstance(budget, Budget):
-        raise InputError(
-            "is not a Budget",
-            "give Budget(epsilon=…, delta=…) or Budget(rho=…)",
-            budget=budget,
-        )
+        remedy = "give Budget(epsilon=…, delta=…) or Budget(rho=…)"
+        raise InputError("is not a Budget", remedy, budget=budget)
 
 
 def _total_epsilon(entries: Iterable[Entry], delta: float, adaptive: bool) -> float:
@@ -324,10 +321,8 @@ def _check_entries(
 ) -> None:
     "Raise unless these are entries, for the neighbours of the ledger."
     if not all(isinstance(e, Entry) for e in new):
-        raise InputError(
-            "A ledger takes entries",
-            "spend(GaussianEntry(...)) or spend([GaussianEntry(...), ...])",
-        )
+        remedy = "spend(GaussianEntry(...)) or spend([GaussianEntry(...), ...])"
+        raise InputError("A ledger takes entries", remedy)
     if neighbors is not None:
         check_unit(ledger, neighbors)
     late = ledger.adaptive and ledger.budget.rho is None and ledger.own
@@ -378,10 +373,8 @@ def _filter_rho_left(ledger: Ledger) -> float:
     "zCDP that is left for widths chosen along the way."
     budget = ledger.budget
     if not ledger.adaptive:
-        raise BudgetError(
-            "This ledger is for widths planned beforehand and has no rho to give",
-            "open it with Ledger(budget)",
-        )
+        problem = "This ledger is for widths planned beforehand and has no rho to give"
+        raise BudgetError(problem, "open it with Ledger(budget)")
     return rho_left_of(budget, ledger.own)
 
 

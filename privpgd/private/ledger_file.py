@@ -95,10 +95,8 @@ def _locked(path: Path, flags: int = os.O_RDWR) -> Iterator[int]:
             ),
         ) from None
     except OSError as error:
-        raise InputError(
-            f"The ledger {path} cannot be opened ({error.strerror})",
-            "name a file that you may write",
-        ) from None
+        problem = f"The ledger {path} cannot be opened ({error.strerror})"
+        raise InputError(problem, "name a file that you may write") from None
     try:
         fcntl.flock(file, fcntl.LOCK_EX)  # a lock of this opening: threads wait, too
         yield file
@@ -208,10 +206,8 @@ class FileLedger(Ledger):
         "Raise if the account was made for a table with other columns."
         mark = self._schema
         if mark is not None and mark != schema_fingerprint(schema):
-            raise InputError(
-                f"The ledger {self.path} was made for a table with other columns",
-                "open a ledger of its own for this table",
-            )
+            problem = f"The ledger {self.path} was made for a table with other columns"
+            raise InputError(problem, "open a ledger of its own for this table")
 
 
 def open_ledger_file(
@@ -236,10 +232,9 @@ def open_ledger_file(
         text = _read_all(file)
         lines, seal, size = _read_lines(text, path)
         if text and not lines:
-            raise InputError(
-                f"The file {path} has no whole line, and is not overwritten",
-                "name another file, or delete it if it is no ledger",
-            )
+            problem = f"The file {path} has no whole line, and is not overwritten"
+            remedy = "name another file, or delete it if it is no ledger"
+            raise InputError(problem, remedy)
         if not lines:
             if given is None:
                 raise InputError(f"The ledger {path} is empty", "give it a budget")

@@ -237,11 +237,8 @@ def with_oneways(
     check_share("share", share, "give a number from 0 to below 1", zero=True)
     one_of("by", by, ("equal", "cells"))
     if k == 1:
-        raise InputError(
-            "would name the 1-way marginals twice",
-            "use k=2 or more, or the workload 1",
-            k=k,
-        )
+        problem = "would name the 1-way marginals twice"
+        raise InputError(problem, "use k=2 or more, or the workload 1", k=k)
     groups = [(1 - share, all_kway(schema, k))]
     if share > 0:
         groups.append((share, all_kway(schema, 1)))

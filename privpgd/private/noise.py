@@ -109,10 +109,8 @@ def discrete_gaussian(
     "The counts with discrete Gaussian noise, int64, in the same shape."
     counts, sigma = np.asarray(counts), account_number("sigma", sigma)
     if counts.dtype.kind not in "iu":
-        raise InputError(
-            f"counts have dtype {counts.dtype}, but the noise is for integers",
-            "count first",
-        )
+        problem = f"counts have dtype {counts.dtype}, but the noise is for integers"
+        raise InputError(problem, "count first")
     if seed is not None:
         noise = _draw_seeded_noise(sigma, counts.size, seed)
         return counts.astype(np.int64) + noise.reshape(counts.shape)

@@ -264,10 +264,8 @@ def _tight_scale(plan: Sequence[Entry], budget: Budget | None, ledger: Ledger) -
     start = math.sqrt(2 * composed_rho(plan)) * gaussian_sigma(epsilon, delta)
     scale = least_scale(cost, start, epsilon, delta)
     if not math.isfinite(scale):
-        raise BudgetError(
-            f"Nothing of {limit} is left for this selection",
-            "spend less before, or grant a larger budget",
-        )
+        problem = f"Nothing of {limit} is left for this selection"
+        raise BudgetError(problem, "spend less before, or grant a larger budget")
     return scale
 
 
@@ -311,11 +309,9 @@ def check_generator(
 ) -> None:
     "Raise if there is no generator, or if it says that it cannot work."
     if isinstance(generator, type) or not callable(getattr(generator, "fit", None)):
-        raise InputError(
-            "has no fit(measurements, schema)",
-            "give a generator such as RefineGenerator()",
-            generator=generator,
-        )
+        problem = "has no fit(measurements, schema)"
+        remedy = "give a generator such as RefineGenerator()"
+        raise InputError(problem, remedy, generator=generator)
     if callable(getattr(generator, "check", None)):
         generator.check(None, schema)
 

@@ -67,11 +67,9 @@ class Unit:
     def __post_init__(self):
         check_neighbors(self.neighbors)
         if self.person is None and self.max_rows is not None:
-            raise InputError(
-                "means nothing without a person",
-                "name the column that tells whose row it is",
-                max_rows=self.max_rows,
-            )
+            problem = "means nothing without a person"
+            remedy = "name the column that tells whose row it is"
+            raise InputError(problem, remedy, max_rows=self.max_rows)
         if self.person is not None and (
             not isinstance(self.person, str) or not self.person
         ):
@@ -367,11 +365,8 @@ def fold_units(
         part = fold(frame, schema, make, verbose, **options)
         return part.result, part.rows
     if unit.person in schema.names:
-        raise InputError(
-            "is a column of the schema, and would be released",
-            "take it out of the schema",
-            person=unit.person,
-        )
+        problem = "is a column of the schema, and would be released"
+        raise InputError(problem, "take it out of the schema", person=unit.person)
     secret = secrets.randbits(64) if seed is None else int(seed.integers(2**63))
     each = PersonMaker(make, unit, secret)
     part = fold(frame, schema, each, verbose, person=unit.person, **options)
@@ -424,10 +419,8 @@ def sample_persons(
     "At most `max_rows` rows of each person, at random; rows of nobody are left out."
     assert unit.person is not None and unit.max_rows is not None
     if unit.person not in table.columns:
-        raise InputError(
-            f"The table lacks the column {unit.person!r} that names a person",
-            "give the name of a column",
-        )
+        problem = f"The table lacks the column {unit.person!r} that names a person"
+        raise InputError(problem, "give the name of a column")
     persons = to_pandas_series(table[unit.person])
     named = are_names(persons) & ~is_missing(persons)
     table = table if named.all() else table[np.flatnonzero(named).tolist()]

@@ -285,11 +285,8 @@ def _make_selector(select: Any, generator: Any, options: Mapping) -> Any:
     check_selector(select)
     options = dict(options)
     if select == "mst" and (workload := options.pop("workload", 2)) != 2:
-        raise InputError(
-            "means nothing to 'mst', which chooses among all pairs",
-            "leave it at 2",
-            workload=workload,
-        )
+        problem = "means nothing to 'mst', which chooses among all pairs"
+        raise InputError(problem, "leave it at 2", workload=workload)
     return make_options(SELECTORS[select], None, {**options, "generator": generator})
 
 
@@ -312,10 +309,8 @@ def run_selector(
     common = {name: fields_.pop(name) for name in shared & fields_.keys()}
     spending = SpendingOptions(**common)
     if not isinstance(schema, Schema):
-        raise InputError(
-            f"schema is {schema!r}, not a Schema",
-            "write one, or draft it with Schema.infer",
-        )
+        problem = f"schema is {schema!r}, not a Schema"
+        raise InputError(problem, "write one, or draft it with Schema.infer")
     if generator is not None:
         check_generator(generator, schema)
     _check_public(public, schema)

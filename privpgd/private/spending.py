@@ -85,10 +85,8 @@ def open_ledger(
     What was spent before is charged to the one given; a new one lists it beside its own
     budget."""
     if budget is None and ledger is None:
-        raise InputError(
-            "There is no budget",
-            "give Budget(epsilon=…, delta=…), or a ledger that has some left",
-        )
+        remedy = "give Budget(epsilon=…, delta=…), or a ledger that has some left"
+        raise InputError("There is no budget", remedy)
     if budget is not None:
         check_budget(budget)
     unit = as_unit(neighbors)
@@ -131,10 +129,8 @@ def check_rows(
     "Raise unless there are at least two rows, or persons."
     if n < 2:
         plural = "" if n == 1 else "s"
-        raise InputError(
-            f"The table has {n} {what}{plural}",
-            "give at least two, because nobody can hide alone",
-        )
+        problem = f"The table has {n} {what}{plural}"
+        raise InputError(problem, "give at least two, because nobody can hide alone")
 
 
 # %% ../../nbs/private/spending.ipynb #c873663

@@ -293,11 +293,8 @@ def measure_statistic(
 ) -> tuple[Target, Ledger]:  # the noisy statistic, and the charged account
     "One statistic of the rows, with noise, charged to the ledger."
     if not isinstance(statistic, RowStatistic):
-        raise InputError(
-            "is not a statistic",
-            "use Share, Rate, Mean, Correlation, Threshold or Difference",
-            statistic=statistic,
-        )
+        remedy = "use Share, Rate, Mean, Correlation, Threshold or Difference"
+        raise InputError("is not a statistic", remedy, statistic=statistic)
     check_budget(budget)
     check_account(ledger, schema)
     unit = make_options(Unit, None, {"neighbors": neighbors, **persons})

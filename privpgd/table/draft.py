@@ -409,10 +409,8 @@ def _check_kind_asked(guess: Guess, hints: Hints) -> None:
     if hints.kind is None or guess.column is None:
         return
     if guess.column.kind != hints.kind:
-        raise InputError(
-            f"Column {guess.name!r} cannot be read as {hints.kind}",
-            "look at its values, or give another kind",
-        )
+        problem = f"Column {guess.name!r} cannot be read as {hints.kind}"
+        raise InputError(problem, "look at its values, or give another kind")
 
 
 def _is_text(values: pd.Series) -> bool:

@@ -45,10 +45,8 @@ def _sdv_fields(facts: Mapping) -> Iterator[Field]:
     "The columns of SDV's metadata; what names a person is a key."
     if "tables" in facts:
         if len(facts["tables"]) != 1:
-            raise InputError(
-                f"The metadata describes {len(facts['tables'])} tables",
-                "give that of one table",
-            )
+            problem = f"The metadata describes {len(facts['tables'])} tables"
+            raise InputError(problem, "give that of one table")
         facts = next(iter(facts["tables"].values()))
     primary = facts.get("primary_key")
     for name, item in facts["columns"].items():
@@ -142,10 +140,8 @@ def foreign_fields(
         sdv = any("sdtype" in item for item in columns.values())
         found = _sdv_fields(facts) if sdv else _pandera_fields(facts)
     else:
-        raise InputError(
-            "This is no schema of SDV, Frictionless or pandera",
-            "give the JSON file that one of them writes",
-        )
+        problem = "This is no schema of SDV, Frictionless or pandera"
+        raise InputError(problem, "give the JSON file that one of them writes")
     return {field.name: field for field in found}
 
 
@@ -162,10 +158,8 @@ def read_foreign(
     except InputError as error:
         raise error.at(f"{path}: ") from None
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path} is not understood ({type(error).__name__}: {error})",
-            "let the library write it again",
-        ) from None
+        problem = f"{path} is not understood ({type(error).__name__}: {error})"
+        raise InputError(problem, "let the library write it again") from None
 
 
 # %% ../../nbs/table/foreign.ipynb #cef27a1

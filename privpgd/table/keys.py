@@ -106,10 +106,8 @@ def read_look(
         number = digits and least > 0 and (most > least or (whole and not pieces))
         pieces.append(_Piece(alphabet, least, most, number))
     if not pieces or any(p.most < max(p.least, 1) or not p.alphabet for p in pieces):
-        raise SchemaError(
-            f"The pattern {pattern!r} of a key stands for nothing",
-            r"write one such as P\d{4}",
-        )
+        problem = f"The pattern {pattern!r} of a key stands for nothing"
+        raise SchemaError(problem, r"write one such as P\d{4}")
     return pieces
 
 

@@ -277,10 +277,8 @@ class ColumnList:
             )
         keys = tuple(map(as_key, self.keys))
         if twice := [key.name for key in keys if key.name in names]:
-            raise SchemaError(
-                f"The key {twice[0]!r} is a column that is measured, too",
-                "take one of them out",
-            )
+            problem = f"The key {twice[0]!r} is a column that is measured, too"
+            raise SchemaError(problem, "take one of them out")
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "keys", keys)
         object.__setattr__(self, "file", read_file_format(self.file))
