@@ -1,26 +1,32 @@
 """Coverage of intervals: how often do they hold the truth?
 
 Every trial draws rows from a population whose truth is known, fits a model with the
-defaults, and asks for statistics in three ways: from the copy as if it were data
-("naive"), with `model.estimate` ("ours"), and from the rows without privacy ("rows").
-Each answer is one line of JSON.
+defaults, and asks for statistics in five ways: from the rows without privacy ("rows"),
+from the copy as if it were data ("naive"), from five samples of the copy by Rubin's
+rule ("rubin"), from `model.replicates` by the same rule ("replicates"), and with
+`model.estimate` ("ours"). Each answer is one line of JSON. The outer loop runs over
+trials, so a run that is stopped has the same trials in every cell, up to one.
 
     python benchmarks/interval_coverage.py --populations made_up --rows 2000 20000 \\
-        --epsilons 1.0 --trials 40 --out coverage.jsonl
+        --epsilons 1.0 --trials 40 --out coverage
 """
 
 import argparse
+import itertools
 import json
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from privpgd import Boolean, Categorical, Numeric, Ordinal, PrivPGD, Schema
 from privpgd.core.checks import InputError
+from privpgd.evaluation.combining import combine
 from privpgd.evaluation.datasets import load_dataset
 
 MADE_UP = Schema(
@@ -63,48 +69,92 @@ def made_up(n, rng):
     )
 
 
+class Statistic(NamedTuple):
+    "A function of a table, and its standard errors as a program prints them."
+
+    value: Callable
+    error: Callable
+
+
 def mean(values):
-    "A mean and its standard error."
-    x = np.asarray(values, float)
-    return x.mean(), x.std(ddof=1) / np.sqrt(len(x))
+    "A mean, and its standard error, of a function of a table."
+
+    def error(t):
+        x = np.asarray(values(t), float)
+        return x.std(ddof=1) / np.sqrt(len(x))
+
+    return Statistic(lambda t: np.asarray(values(t), float).mean(), error)
 
 
 def difference(values, group):
-    "A difference of means and its standard error."
-    x, chosen = np.asarray(values, float), np.asarray(group, bool)
-    (a, sa), (b, sb) = mean(x[chosen]), mean(x[~chosen])
-    return a - b, np.hypot(sa, sb)
+    "A difference of means of two groups, and its standard error."
+
+    def parts(t):
+        x, chosen = np.asarray(values(t), float), np.asarray(group(t), bool)
+        return x[chosen], x[~chosen]
+
+    def value(t):
+        a, b = parts(t)
+        return a.mean() - b.mean()
+
+    def error(t):
+        return np.sqrt(sum(x.var(ddof=1) / len(x) for x in parts(t)))
+
+    return Statistic(value, error)
 
 
 def quantile(values, p):
-    "A quantile and its standard error, from the spacing of quantiles nearby."
-    x = np.sort(np.asarray(values, float))
-    width = np.sqrt(p * (1 - p) / len(x))
-    low, high = np.quantile(x, np.clip([p - width, p + width], 0, 1))
-    return np.quantile(x, p), (high - low) / 2
+    "A quantile, and its standard error from the spacing of quantiles nearby."
+
+    def error(t):
+        x = np.asarray(values(t), float)
+        width = np.sqrt(p * (1 - p) / len(x))
+        low, high = np.quantile(x, np.clip([p - width, p + width], 0, 1))
+        return (high - low) / 2
+
+    return Statistic(lambda t: np.quantile(np.asarray(values(t), float), p), error)
 
 
-def least_squares(x, y):
-    "Slopes and their standard errors, which allow unequal variances."
-    x = np.c_[np.ones(len(x)), x]
-    fit = np.linalg.lstsq(x, y, rcond=None)[0]
-    inner = np.linalg.inv(x.T @ x)
-    scores = x * (y - x @ fit)[:, None]
-    return fit[1:], np.sqrt(np.diag(inner @ (scores.T @ scores) @ inner))[1:]
+def _with_ones(x):
+    return np.c_[np.ones(len(x)), x]
 
 
-def logistic(x, y):
-    "Slopes of a logistic regression and their standard errors, by Newton's method."
-    x = np.c_[np.ones(len(x)), x]
-    fit = np.zeros(x.shape[1])
-    for _ in range(25):
-        chance = 1 / (1 + np.exp(-np.clip(x @ fit, -30, 30)))
-        inner = (x * (chance * (1 - chance))[:, None]).T @ x
-        step = np.linalg.solve(inner + 1e-9 * np.eye(len(fit)), x.T @ (y - chance))
-        fit = fit + step
-        if np.abs(step).max() < 1e-8:
-            break
-    return fit[1:], np.sqrt(np.diag(np.linalg.inv(inner + 1e-9 * np.eye(len(fit)))))[1:]
+def least_squares(design, target):
+    "Slopes of a linear regression, and errors that allow unequal variances."
+
+    def fit(t):
+        x, y = _with_ones(design(t)), target(t)
+        return x, y, np.linalg.solve(x.T @ x, x.T @ y)
+
+    def error(t):
+        x, y, found = fit(t)
+        inner = np.linalg.inv(x.T @ x)
+        scores = x * (y - x @ found)[:, None]
+        return np.sqrt(np.diag(inner @ (scores.T @ scores) @ inner))[1:]
+
+    return Statistic(lambda t: fit(t)[2][1:], error)
+
+
+def logistic(design, target):
+    "Slopes of a logistic regression by Newton's method, and their errors."
+
+    def fit(t):
+        x, y = _with_ones(design(t)), target(t)
+        found = np.zeros(x.shape[1])
+        for _ in range(25):
+            chance = 1 / (1 + np.exp(-np.clip(x @ found, -30, 30)))
+            inner = (x * (chance * (1 - chance))[:, None]).T @ x
+            inner[np.diag_indices_from(inner)] += 1e-9
+            step = np.linalg.solve(inner, x.T @ (y - chance))
+            found = found + step
+            if np.abs(step).max() < 1e-6:
+                break
+        return found, inner
+
+    def error(t):
+        return np.sqrt(np.diag(np.linalg.inv(fit(t)[1])))[1:]
+
+    return Statistic(lambda t: fit(t)[0][1:], error)
 
 
 def numbers(t, *names):
@@ -112,28 +162,29 @@ def numbers(t, *names):
     return np.stack([t[name].to_numpy(dtype=float) for name in names], 1)
 
 
-def _made_up_linear(t):
-    x = numbers(t, "age", "edu", "hours", "sex")
-    return least_squares(x, numbers(t, "income")[:, 0] / 1000)
-
-
-def _made_up_logit(t):
-    x = numbers(t, "age", "edu", "sex", "income") / [10, 1, 1, 20_000]
-    return logistic(x, numbers(t, "ill")[:, 0])
+def one(name):
+    "A column as an array of numbers."
+    return lambda t: t[name].to_numpy(dtype=float)
 
 
 MADE_UP_STATISTICS = {
-    "mean age": lambda t: mean(t["age"]),
-    "mean income": lambda t: mean(t["income"]),
-    "share ill": lambda t: mean(t["ill"]),
-    "share educated women": lambda t: mean((t["edu"] >= 3) & t["sex"].astype(bool)),
-    "difference of income by sex": lambda t: difference(t["income"], t["sex"]),
-    "difference of ill by edu": lambda t: difference(t["ill"], t["edu"] >= 3),
-    "median income": lambda t: quantile(t["income"], 0.5),
-    "0.9 quantile of income": lambda t: quantile(t["income"], 0.9),
-    "0.9 quantile of age": lambda t: quantile(t["age"], 0.9),
-    "linear regression": _made_up_linear,
-    "logistic regression": _made_up_logit,
+    "mean age": mean(one("age")),
+    "mean income": mean(one("income")),
+    "share ill": mean(one("ill")),
+    "share educated women": mean(lambda t: (t["edu"] >= 3) & t["sex"].astype(bool)),
+    "difference of income by sex": difference(one("income"), one("sex")),
+    "difference of ill by edu": difference(one("ill"), lambda t: t["edu"] >= 3),
+    "median income": quantile(one("income"), 0.5),
+    "0.9 quantile of income": quantile(one("income"), 0.9),
+    "0.9 quantile of age": quantile(one("age"), 0.9),
+    "linear regression": least_squares(
+        lambda t: numbers(t, "age", "edu", "hours", "sex"),
+        lambda t: one("income")(t) / 1000,
+    ),
+    "logistic regression": logistic(
+        lambda t: numbers(t, "age", "edu", "sex", "income") / [10, 1, 1, 20_000],
+        one("ill"),
+    ),
 }
 
 
@@ -156,29 +207,22 @@ def _adult_design(t):
     return np.c_[columns, np.stack([np.asarray(f, float) for f in flags], 1)]
 
 
-def _adult_logit(t):
-    return logistic(_adult_design(t), np.asarray(t["income"] == ">50K", float))
-
-
-def _adult_linear(t):
-    design = np.delete(_adult_design(t), 2, 1)
-    return least_squares(design, numbers(t, "hours_per_week")[:, 0])
+def _is(name, level):
+    return lambda t: np.asarray(t[name] == level, float)
 
 
 ADULT_STATISTICS = {
-    "mean age": lambda t: mean(t["age"]),
-    "mean capital loss": lambda t: mean(t["capital_loss"]),
-    "share rich": lambda t: mean(t["income"] == ">50K"),
-    "difference of hours by sex": lambda t: difference(
-        t["hours_per_week"], t["sex"] == "Male"
+    "mean age": mean(one("age")),
+    "mean capital loss": mean(one("capital_loss")),
+    "share rich": mean(_is("income", ">50K")),
+    "difference of hours by sex": difference(one("hours_per_week"), _is("sex", "Male")),
+    "difference of rich by sex": difference(_is("income", ">50K"), _is("sex", "Male")),
+    "median age": quantile(one("age"), 0.5),
+    "0.9 quantile of hours": quantile(one("hours_per_week"), 0.9),
+    "linear regression": least_squares(
+        lambda t: np.delete(_adult_design(t), 2, 1), one("hours_per_week")
     ),
-    "difference of rich by sex": lambda t: difference(
-        t["income"] == ">50K", t["sex"] == "Male"
-    ),
-    "median age": lambda t: quantile(t["age"], 0.5),
-    "0.9 quantile of hours": lambda t: quantile(t["hours_per_week"], 0.9),
-    "linear regression": _adult_linear,
-    "logistic regression": _adult_logit,
+    "logistic regression": logistic(_adult_design, _is("income", ">50K")),
 }
 
 
@@ -194,27 +238,24 @@ ACS = Schema(
 )
 
 
-def _acs_logit(t):
-    x = numbers(t, "AGEP", "SCHL", "WKHP", "SEX") / [10, 1, 10, 1]
-    return logistic(
-        np.c_[x, np.asarray(t["MAR"] == 1, float)], numbers(t, "PINCP")[:, 0]
-    )
-
-
-def _acs_linear(t):
-    x = np.c_[numbers(t, "AGEP", "SCHL", "SEX"), np.asarray(t["MAR"] == 1, float)]
-    return least_squares(x, numbers(t, "WKHP")[:, 0])
+def _acs_design(t, *names):
+    return np.c_[numbers(t, *names), _is("MAR", 1)(t)]
 
 
 ACS_STATISTICS = {
-    "mean age": lambda t: mean(t["AGEP"]),
-    "share rich": lambda t: mean(t["PINCP"]),
-    "difference of hours by sex": lambda t: difference(t["WKHP"], t["SEX"] == 1),
-    "difference of rich by sex": lambda t: difference(t["PINCP"], t["SEX"] == 1),
-    "median age": lambda t: quantile(t["AGEP"], 0.5),
-    "0.9 quantile of hours": lambda t: quantile(t["WKHP"], 0.9),
-    "linear regression": _acs_linear,
-    "logistic regression": _acs_logit,
+    "mean age": mean(one("AGEP")),
+    "share rich": mean(one("PINCP")),
+    "difference of hours by sex": difference(one("WKHP"), _is("SEX", 1)),
+    "difference of rich by sex": difference(one("PINCP"), _is("SEX", 1)),
+    "median age": quantile(one("AGEP"), 0.5),
+    "0.9 quantile of hours": quantile(one("WKHP"), 0.9),
+    "linear regression": least_squares(
+        lambda t: _acs_design(t, "AGEP", "SCHL", "SEX"), one("WKHP")
+    ),
+    "logistic regression": logistic(
+        lambda t: _acs_design(t, "AGEP", "SCHL", "WKHP", "SEX") / [10, 1, 10, 1, 1],
+        one("PINCP"),
+    ),
 }
 
 
@@ -244,53 +285,77 @@ POPULATIONS = {
 }
 
 
-def truth_of(name, draw, statistics):
-    "The statistics of the population."
-    whole = (
-        draw(4_000_000, np.random.default_rng(5))
-        if name == "made_up"
-        else draw(None, None)
-    )
-    return {what: np.atleast_1d(f(whole)[0]) for what, f in statistics.items()}
+def truth_of(name, draw, statistics, folder):
+    "The statistics of the population, computed once and kept in a file."
+    file = folder / f"truth_{name}.json"
+    if not file.exists():
+        rows = 4_000_000 if name == "made_up" else None
+        whole = draw(rows, np.random.default_rng(5))
+        found = {what: flat(f.value(whole))[0] for what, f in statistics.items()}
+        file.write_text(json.dumps({what: v.tolist() for what, v in found.items()}))
+    return json.loads(file.read_text())
+
+
+TABLES = 5  # samples of the copy in Rubin's rule
+REPLICATES = 20
+
+
+def flat(*values):
+    "Values as arrays of one dimension."
+    return [np.atleast_1d(np.asarray(value, float)) for value in values]
+
+
+def by_rubin(statistic, tables, **options):
+    "Values and half widths by Rubin's rule, for each part of a statistic."
+    values = np.stack([flat(statistic.value(t))[0] for t in tables], 1)
+    errors = np.stack([flat(statistic.error(t))[0] for t in tables], 1)
+    start = flat(statistic.value(options["base"]))[0] if options else None
+    answers = []
+    for j, (found, spread) in enumerate(zip(values, errors**2)):
+        more = {"base": start[j], "step": options["step"]} if options else {}
+        one = combine(found, spread, **more)
+        answers.append([one.value, one.high - one.value])
+    return answers
 
 
 def one_trial(schema, statistics, rows, epsilon, seed, order=None):
-    "Lines of one table: every statistic in three ways."
+    "Lines of one table: every statistic in five ways."
     n = len(rows)
     began = time.process_time()
-    particles = max(30_000, min(n, 100_000))
     model = PrivPGD(
-        epsilon, 1e-6, seed=seed, n_particles=particles, order=order, verbose=False
+        epsilon, 1e-6, seed=seed, n_particles=20_000, order=order, verbose=False
     )
     model.fit(rows, schema)
     fitted = time.process_time() - began
     copy = model.sample()
+    copies = [model.sample(n, seed=seed + k) for k in range(TABLES)]
+    made = model.replicates(REPLICATES, "rows", rows=n)
     for what, f in statistics.items():
-        of_rows, of_copy = f(rows), f(copy)
         began = time.process_time()
         try:
-            found = model.estimate(lambda t, f=f: f(t)[0])
+            found = model.estimate(f.value)
         except InputError:  # refused: nothing is known
-            none = np.full(np.shape(of_rows[0]), np.nan)
+            none = np.full(np.shape(f.value(rows)), np.nan)
             fields = ("value", "std_error", "low", "high", "unmeasured")
             found = SimpleNamespace(**dict.fromkeys(fields, none), method="refused")
         seconds = time.process_time() - began
-        parts = [
-            np.atleast_1d(np.asarray(v, float))
-            for v in (*of_rows, *of_copy, found.value, found.std_error)
-        ]
-        ends = [np.atleast_1d(np.asarray(v, float)) for v in (found.low, found.high)]
-        unseen = np.atleast_1d(np.asarray(found.unmeasured, float))
-        for j in range(len(parts[0])):
-            a, sa, b, sb, c, sc = (float(p[j]) for p in parts)
+        real, naive = (flat(f.value(t), f.error(t)) for t in (rows, copy))
+        ours = flat(found.value, found.std_error, found.low, found.high)
+        unseen = flat(found.unmeasured)[0]
+        rubin = by_rubin(f, copies)
+        replicated = by_rubin(f, made, base=made.base, step=made.step)
+        for j in range(len(unseen)):
             yield {
                 "statistic": what,
                 "part": j,
-                "rows": [a, sa],
-                "naive": [b, sb * np.sqrt(len(copy) / n)],
-                "ours": [c, sc, float(ends[0][j]), float(ends[1][j])],
-                "unmeasured": float(unseen[j]),
+                "rows": [float(v[j]) for v in real],
+                "naive": [float(naive[0][j]), naive[1][j] * np.sqrt(len(copy) / n)],
+                "rubin": rubin[j],
+                "replicates": replicated[j],
+                "ours": [float(v[j]) for v in ours],
+                "unmeasured": round(float(unseen[j]), 4),
                 "method": found.method,
+                "order": max(len(m.clique) for m in model.measurements_),
                 "fit_seconds": round(fitted, 2),
                 "seconds": round(seconds, 2),
             }
@@ -306,25 +371,35 @@ def main():
         "--first", type=int, default=0, help="number of the first trial"
     )
     parser.add_argument("--order", type=int, help="largest number of columns together")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument(
+        "--minutes", type=float, default=np.inf, help="of processor time; then stop"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="a folder")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
+    asked.out.mkdir(parents=True, exist_ok=True)
+    known = {}
     for name in asked.populations:
-        schema, statistics, opened = POPULATIONS[name]
-        draw = opened()
-        truth = truth_of(name, draw, statistics)
-        for n in asked.rows:
-            for epsilon in asked.epsilons:
-                for seed in range(asked.first, asked.first + asked.trials):
-                    rows = draw(n, np.random.default_rng([11, n, seed]))
-                    facts = {"population": name, "n": n, "epsilon": epsilon}
-                    for line in one_trial(
-                        schema, statistics, rows, epsilon, seed, asked.order
-                    ):
-                        target = float(truth[line["statistic"]][line["part"]])
-                        line = facts | {"seed": seed, "truth": target} | line
-                        with asked.out.open("a") as lines:
-                            lines.write(json.dumps(line) + "\n")
+        draw = POPULATIONS[name][2]()
+        known[name] = draw, truth_of(name, draw, POPULATIONS[name][1], asked.out)
+    last = asked.first + asked.trials
+    cells = itertools.product(
+        range(asked.first, last), asked.rows, asked.epsilons, asked.populations
+    )
+    for seed, n, epsilon, name in cells:
+        if time.process_time() > 60 * asked.minutes:
+            print(f"stopped before trial {seed}, {n} rows, epsilon {epsilon}, {name}")
+            return
+        schema, statistics, _ = POPULATIONS[name]
+        draw, truth = known[name]
+        rows = draw(n, np.random.default_rng([11, n, seed]))
+        facts = {"population": name, "n": n, "epsilon": epsilon, "seed": seed}
+        text = ""
+        for line in one_trial(schema, statistics, rows, epsilon, seed, asked.order):
+            target = truth[line["statistic"]][line["part"]]
+            text += json.dumps(facts | {"truth": target} | line) + "\n"
+        with (asked.out / f"{name}.jsonl").open("a") as lines:
+            lines.write(text)
 
 
 if __name__ == "__main__":

@@ -226,8 +226,8 @@ class Design:
         return self.cells.T @ (np.ones(m) if weights is None else weights) / m
 
     @cached_property
-    def _solved(self) -> tuple:
-        "Which cells have rows; their matrix; factors with and without the noise."
+    def solved(self) -> tuple:
+        "Cells with rows; their matrix and its Gram; factors with and without noise."
         live = self.marginals() > 0
         cells = self.cells[:, live]
         gram = (cells.T @ cells).toarray() / cells.shape[0]
@@ -239,7 +239,19 @@ class Design:
             matrix = gram.copy()
             matrix[own] += ridge
             factors.append(cho_factor(matrix, overwrite_a=True))
-        return live, cells, factors
+        return live, cells, gram, factors
+
+    def coefficients(
+        self,
+        change: np.ndarray,  # (live,) or (live, k) of the shares of cells with rows
+        noiseless: bool = False,  # whether the change has no noise
+    ) -> np.ndarray:  # (live,) or (live, k)
+        "Coefficients of the cells in the change of the weights: two steps of ridge."
+        _, _, gram, factors = self.solved
+        first = cho_solve(factors[int(noiseless)], change)
+        if noiseless:
+            return first
+        return first + cho_solve(factors[0], change - gram @ first)
 
     def weights_for(
         self,
@@ -247,8 +259,8 @@ class Design:
         noiseless: bool = False,  # whether the change has no noise
     ) -> np.ndarray:  # (m,) or (m, k), with mean 0
         "Change of the rows' weights for a change of the shares."
-        live, cells, factors = self._solved
-        change = cells @ cho_solve(factors[int(noiseless)], change[live])
+        live, cells, *_ = self.solved
+        change = cells @ self.coefficients(change[live], noiseless)
         return change - change.mean(0)
 
     def draw_noise(self, rng: np.random.Generator) -> np.ndarray:  # (p,)

@@ -182,13 +182,27 @@ def derivative(
 _MOST_CALLS = 1500  # cells on which a linear statistic is computed
 
 
+def _numbers(values: pd.Series) -> np.ndarray | None:  # (m,) or None
+    "Values as numbers; None if they are none."
+    if not pd.api.types.is_numeric_dtype(values):
+        return None
+    return values.to_numpy(np.float64, na_value=np.nan)
+
+
+def _similar_order(base: Base) -> np.ndarray:  # (m,)
+    "The rows sorted by codes, and by values within the same codes."
+    columns = (_numbers(base.sample[name]) for name in base.names)
+    values = [np.nan_to_num(v) for v in columns if v is not None]
+    return np.lexsort((*values, *base.codes.T))
+
+
 def is_linear(
     f: Callable,  # table -> (k,) array
     base: Base,
 ) -> bool:
     "Whether the statistic of a table is the mean of those of its parts."
     table = base.sample
-    order = np.lexsort(base.codes.T)
+    order = _similar_order(base)
     third = len(table) // 3
     parts = table.iloc[order[:third]], table.iloc[order[third:]]
     try:
@@ -211,7 +225,7 @@ class _Correction:
 
 def _cell_means(f: Callable, base: Base) -> np.ndarray:  # (live, k)
     "A linear statistic on the rows of each cell, times the cell's share."
-    live, cells, _ = base.design._solved
+    live, cells, *_ = base.design.solved
     by_cell = cells.tocsc()
     m = cells.shape[0]
     means = []
@@ -221,29 +235,31 @@ def _cell_means(f: Callable, base: Base) -> np.ndarray:  # (live, k)
     return np.stack(means)
 
 
+def _score_variance(score: np.ndarray, weights: np.ndarray) -> np.ndarray:  # (k,)
+    "Variance of the scores of weighted rows."
+    share = weights / weights.sum()
+    return share @ (score - share @ score) ** 2
+
+
 def exact_correction(
     f: Callable,  # a linear statistic: table -> (k,) array
     base: Base,
     about: str,  # "population" or "rows"
 ) -> _Correction:
     "Estimate and variance of a linear statistic of the measured marginals."
-    from scipy.linalg import cho_solve
-
     design = base.design
-    live, cells, factors = design._solved
+    live, cells, *_ = design.solved
     shares = design.marginals()[live]
     centred = _cell_means(f, base) - shares[:, None] * f(base.sample)
-    weights, noiseless = (cho_solve(factor, centred) for factor in factors)
-    gap = (design.shares - base.shares)[live]
-    value = f(base.frame) + gap @ weights
+    weights = design.coefficients(centred)
+    value = f(base.frame) + (design.shares - base.shares)[live] @ weights
     variance = design.variance[live] @ weights**2
     if about == "population":
         score = cells @ weights
-        mean = base.keep @ score / base.keep.sum()
-        variance = variance + base.keep @ (score - mean) ** 2 / (
-            base.keep.sum() * design.n
-        )
-    left_out = cells @ (noiseless - weights)
+        asked = design.weights_for(design.shares - base.shares)
+        likely = _score_variance(score, base.keep), _score_variance(score, 1 + asked)
+        variance = variance + np.maximum(*likely) / design.n
+    left_out = cells @ (design.coefficients(centred, noiseless=True) - weights)
     return _Correction(value, variance + TAU2 * left_out.var(0))
 
 
@@ -312,6 +328,9 @@ def monotone_correction(
 
 
 # %% ../../nbs/evaluation/inference.ipynb #c84fc42
+_AVERAGED = 6  # derivatives whose mean is the correction
+
+
 def one_step_correction(
     f: Callable,  # table -> (k,) array
     base: Base,
@@ -321,15 +340,16 @@ def one_step_correction(
 ) -> _Correction:
     "Estimate and variance of any statistic, by one step from the copy."
     design, table = base.design, base.sample
-    order = np.lexsort(base.codes.T)
+    order = _similar_order(base)
 
     def along(change: np.ndarray) -> np.ndarray:
         return derivative(f, table, change, order, rng)
 
-    value = f(base.frame) + along(design.weights_for(design.shares - base.shares))
+    asked = design.weights_for(design.shares - base.shares)
+    correction = np.mean([along(asked) for _ in range(_AVERAGED)], 0)
     changes = draw_changes(base, about, replicates, rng)
     squares = [along(change) ** 2 for change in changes.T]
-    return _Correction(value, np.mean(squares, 0), replicates)
+    return _Correction(f(base.frame) + correction, np.mean(squares, 0), replicates)
 
 
 def draw_changes(
@@ -359,13 +379,6 @@ def _within(values: np.ndarray, groups: np.ndarray, weights: np.ndarray) -> floa
     whole = np.average(values, weights=weights)
     total = weights @ (values - whole) ** 2
     return float(weights @ (values - means[groups]) ** 2 / max(total, 1e-300))
-
-
-def _numbers(values: pd.Series) -> np.ndarray | None:  # (m,) or None
-    "Values as numbers; None if they are none."
-    if not pd.api.types.is_numeric_dtype(values):
-        return None
-    return values.to_numpy(np.float64, na_value=np.nan)
 
 
 def binning_loss(
