@@ -236,7 +236,8 @@ def check_value(
 ) -> Any:  # the value
     "The value; raise unless it is what a form asks for."
     if not fulfils(value, form):
-        raise InputError(f"is not {form.words}", remedy or form.remedy, **{name: value})
+        problem, advice = f"is not {form.words}", remedy or form.remedy
+        raise InputError(problem, advice, argument=name, value=value)
     return value
 
 

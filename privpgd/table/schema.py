@@ -374,10 +374,10 @@ class Coder(ColumnList):
         self,
         names: Sequence[str],  # some of the names
     ) -> "Schema":  # these columns, in the order given
-        "The schema of some of the columns."
+        "The schema of some of the columns, without keys."
         if isinstance(names, str):
             raise SchemaError(f"Select takes a list of names, not the text {names!r}")
-        return self.with_columns([self[name] for name in names])
+        return self.with_columns([self[name] for name in names], keys=())
 
     def with_columns(
         self,
