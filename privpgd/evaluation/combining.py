@@ -108,11 +108,15 @@ def combine(
         raise InputError("estimates needs two finite numbers at least")
     finite_number("step", step)
     if step < 1 and base is None:
-        problem = "The replicates went a part of the way only"
-        raise InputError(problem, "give the estimate from the base table, too: base=…")
+        raise InputError(
+            "The replicates went a part of the way only",
+            "give the estimate from the base table, too: base=…",
+        )
     if variances is not None and len(variances) != k:
-        problem = f"There are {k} estimates and {len(variances)} variances"
-        raise InputError(problem, "give one variance for each estimate")
+        raise InputError(
+            f"There are {k} estimates and {len(variances)} variances",
+            "give one variance for each estimate",
+        )
     start = 0.0 if base is None else float(base)
     value = start + (found.mean() - start) / step
     between = (1 + 1 / k) * found.var(ddof=1) / step**2
