@@ -228,7 +228,13 @@ class _PlanWriteReport:
 
 # %% ../../nbs/app/synthesizer.ipynb #c035
 class PrivPGD(_PlanWriteReport, BaseEstimator):
-    "A differentially private synthetic copy of a table."
+    """A differentially private synthetic copy of a table.
+
+    The default keeps the paper's noisy marginals, and rows that have them. It replaces
+    the projection of each table by one mixture model, the descent of particles by a
+    refinement of codes, and fixed bins by bins that follow from noisy histograms;
+    `preset="paper"` takes the paper's steps.
+    """
 
     def __init__(
         self,
