@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -193,6 +193,18 @@ def _keep_rows(sizes, streams, most):
     return kept
 
 
+def _hash_names(
+    names: np.ndarray,  # (m,) of persons
+) -> np.ndarray:  # (m,) 64 bits
+    "A hash of each name; one that pandas cannot hash is hashed as it is written."
+    try:
+        return pd.util.hash_array(names, categorize=False)
+    except (TypeError, ValueError):
+        if len(names) > 1:
+            return np.concatenate([_hash_names(name) for name in names[:, None]])
+        return pd.util.hash_array(np.array([ascii(names[0])], object))
+
+
 def choose_rows(
     persons: np.ndarray,  # (m,) who they are
     sizes: np.ndarray,  # (m,) how many rows each has; a person's rows are together
@@ -204,7 +216,7 @@ def choose_rows(
     large = sizes > most
     if large.any():
         plain = persons.astype(object) if persons.dtype.kind in "US" else persons
-        names = pd.util.hash_array(plain[large], categorize=False)
+        names = _hash_names(plain[large])
         streams[large] = _mix(_mix(names ^ np.uint64(secret)))
     return _keep_rows(sizes, streams, most)
 
@@ -212,19 +224,19 @@ def choose_rows(
 def are_names(
     persons: pd.Series,  # (n,) who each row is about
 ) -> np.ndarray:  # (n,)
-    "Whether these can name a person: things that cannot be compared do not."
+    "Whether these can name a person: collections, and what has no hash, do not."
     kind = pd.api.types.infer_dtype(persons) if persons.dtype == object else "plain"
     if not kind.startswith("mixed"):
         return np.ones(len(persons), bool)
-    return np.array([_is_hashable(value) for value in persons], bool)
+    return np.array([_is_name(value) for value in persons], bool)
 
 
-def _is_hashable(value: Any) -> bool:
+def _is_name(value: Any) -> bool:
     try:
         hash(value)
     except TypeError:
         return False
-    return True
+    return isinstance(value, (str, bytes)) or not isinstance(value, Collection)
 
 
 def share_weights(
