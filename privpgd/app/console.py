@@ -207,11 +207,11 @@ def spent_sentence(
         return f"nothing was spent, {done}"
     if not console.written:
         done += ", so no noisy number has left this process"
-    from privpgd.private.receipt import round_up
+    from privpgd.private.account import upward
 
     ledger = console.ledger
     return (
-        f"epsilon = {round_up(ledger.epsilon, 4):g} at delta = {ledger.delta:g} was "
+        f"epsilon = {upward(ledger.epsilon, 4)} at delta = {upward(ledger.delta)} was "
         f"spent, {done}"
     )
 

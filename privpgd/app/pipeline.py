@@ -45,14 +45,13 @@ from ..core.records import Seeds, estimate_total
 from ..methods.privpgd import PRESETS
 from ..methods.refiner import ProductGenerator, rounds_generator
 from ..methods.registry import GENERATORS, make_generator
-from ..private.account import Budget
+from ..private.account import Budget, round_up
 from ..private.call_account import CallAccount, ReservedAccount, check_filter
 from ..private.counting import normalize_workload
 from ..private.ledger import Ledger
 from ..private.measure import with_oneways
 from ..private.oracle import Selection, check_generator
 from ..private.persons import Unit, count_units
-from ..private.receipt import round_up
 from ..private.scales import learn_scales, open_columns, plan_scales
 from ..private.select import SELECTORS, is_adaptive, is_selector, run_selector
 from ..private.spending import call_sigmas, check_account, open_ledger, spent_by

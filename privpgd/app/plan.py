@@ -51,7 +51,7 @@ from privpgd.core.checks import (
 )
 
 from ..core.memory import memory_limit, size_words
-from ..private.account import Budget
+from ..private.account import Budget, upward
 from ..private.binning import MOST_BINS, number_of_bins
 from ..private.calibration import calibrate
 from ..private.counting import normalize_workload
@@ -330,8 +330,8 @@ def _plan_heading(plan: Plan) -> tuple[str, str]:  # of what, and at what cost
     "What a plan is of, and what it takes."
     rows = "" if plan.n is None else f"{plan.n:,} rows, "
     head = (
-        f"Plan: {rows}{plan.columns} columns, epsilon = {plan.epsilon:g}, delta = "
-        f"{plan.delta:g}"
+        f"Plan: {rows}{plan.columns} columns, epsilon = {upward(plan.epsilon)}, "
+        f"delta = {upward(plan.delta)}"
     )
     cost = (
         f"{plan.cells:,} noisy counts, about {size_words(plan.bytes)} and "

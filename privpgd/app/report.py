@@ -56,10 +56,11 @@ from ..core.files import write_text
 from ..core.records import axes_of, estimate_total
 from ..evaluation.marginals import pair_tables, total_variation
 from ..evaluation.metrics import as_codes, evaluate
+from ..private.account import round_up, upward
 from ..private.entries import ledger_lines
 from ..private.ledger import Ledger
 from ..private.measure import UNNOISED
-from ..private.receipt import claim, delta_share_words, entry_notes, round_up
+from ..private.receipt import claim, delta_share_words, entry_notes
 from ..table.schema import decimals_words
 from .plan import PLAN_HEAD, plan_rows
 
@@ -84,13 +85,13 @@ def _ledger_heading(ledger: Ledger) -> str:
     "What was spent of the budget, in one sentence."
     if ledger.budget.rho:
         return (
-            f"Ledger: rho {claim(ledger.spent)} spent of {ledger.budget.rho:g}, "
+            f"Ledger: rho {claim(ledger.spent)} spent of {upward(ledger.budget.rho)}, "
             "epsilon "
-            f"{claim(ledger.epsilon)} at delta = {ledger.delta:g}"
+            f"{claim(ledger.epsilon)} at delta = {upward(ledger.delta)}"
         )
     return (
-        f"Ledger: epsilon {claim(ledger.spent)} spent of {ledger.budget.epsilon:g}, at "
-        f"delta = {ledger.delta:g}"
+        f"Ledger: epsilon {claim(ledger.spent)} spent of "
+        f"{upward(ledger.budget.pair[0])}, at delta = {upward(ledger.delta)}"
     )
 
 
@@ -146,7 +147,7 @@ def _promise_section(model: Any) -> str:
         paragraph(asked) if required else "",
         '<p class="promise">Differential privacy with ε = '
         f"{round_up(ledger.epsilon):g} and δ "
-        f"= {ledger.delta:g}</p>",
+        f"= {upward(ledger.delta)}</p>",
         paragraph(ledger.meaning),
         paragraph(ledger.relation),
         paragraph(
@@ -203,9 +204,8 @@ def _ledger_section(model: Any) -> str:
     return section(
         "The ledger",
         paragraph(
-            f"ε = {claim(ledger.epsilon)} spent at δ = {ledger.delta:g}, of a budget "
-            "of "
-            f"{ledger.budget}, {counted}"
+            f"ε = {claim(ledger.epsilon)} spent at δ = {upward(ledger.delta)}, "
+            f"of a budget of {ledger.budget}, {counted}"
         ),
         table(["what", "noise", "share"], ledger_rows(ledger), "What was spent"),
         folded(

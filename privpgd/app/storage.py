@@ -145,21 +145,29 @@ def save_model(
     for i, m in enumerate(model.measurements_):
         if m.cells is not None:
             arrays[f"cells{i}"] = _pack_cells(m.cells)
-    packed = io.BytesIO()
-    np.savez_compressed(packed, **arrays)
-    text = json.dumps(facts, indent=1).encode()
+    text, packed = json.dumps(facts, indent=1).encode(), io.BytesIO()
+    packs = {f"{name}.npy": _array_bytes(x) for name, x in arrays.items()}
+    _write_zip(packed, packs, zipfile.ZIP_DEFLATED)
     members = {
         "model.json": text,
         "arrays.npz": packed.getvalue(),
         "digest": _digest(text, packed.getvalue()).encode(),
     }
+    write_atomically(path, lambda part: _write_zip(part, members))
 
-    def write(part: Path) -> None:
-        with zipfile.ZipFile(part, "w") as archive:
-            for name, content in members.items():
-                archive.writestr(name, content)
 
-    write_atomically(path, write)
+def _array_bytes(array: np.ndarray) -> bytes:
+    "An array as a file of NumPy."
+    out = io.BytesIO()
+    np.lib.format.write_array(out, np.asanyarray(array), allow_pickle=False)
+    return out.getvalue()
+
+
+def _write_zip(file: Any, members: dict, method: int = zipfile.ZIP_STORED) -> None:
+    "A ZIP file that does not tell when it was written."
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content, method)
 
 
 # %% ../../nbs/app/storage.ipynb #c081

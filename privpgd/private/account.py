@@ -10,6 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, fields, replace
+from decimal import ROUND_CEILING, Context
 from functools import lru_cache
 from typing import ClassVar
 
@@ -29,7 +30,10 @@ from .noise import account_number, discrete_gaussian_pmf
 __all__ = [
     "SENSITIVITY",
     "L1_SENSITIVITY",
+    "LONG_STEP",
     "check_neighbors",
+    "round_up",
+    "upward",
     "BudgetError",
     "Budget",
     "check_delta",
@@ -62,6 +66,26 @@ def check_neighbors(neighbors: str) -> str:
         remedy = 'use "replace" (n is public) or "add-remove"'
         raise InputError("is not known", remedy, neighbors=neighbors)
     return neighbors
+
+
+# %% ../../nbs/private/account.ipynb #upward
+def round_up(
+    x: float,  # a number of at least 0
+    digits: int = 3,  # significant ones
+) -> float:
+    "The number, rounded to the next larger one with few digits."
+    if x <= 0 or not math.isfinite(x):
+        return x
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    return float(context.create_decimal_from_float(x * (1 - 1e-12)))
+
+
+def upward(
+    x: float,  # a number of a promise
+    digits: int = 6,  # significant ones, at most 6
+) -> str:
+    "A number of a promise as short text, never smaller than it is."
+    return f"{round_up(x, digits):g}"
 
 
 # %% ../../nbs/private/account.ipynb #c012n
@@ -97,8 +121,8 @@ class Budget:
 
     def __str__(self):
         if self.rho:
-            return f"rho = {self.rho:g}"
-        return f"epsilon = {self.epsilon:g} at delta = {self.delta:g}"
+            return f"rho = {upward(self.rho)}"
+        return f"epsilon = {upward(self.epsilon)} at delta = {upward(self.delta)}"
 
     @property
     def pair(self) -> tuple[float, float]:
@@ -125,8 +149,8 @@ def check_delta(
     limit = f"1/n = {1 / max(n, 1):g}"
     if budget.delta is not None and n > 0 and budget.delta >= 1 / n:
         warnings.warn(
-            f"delta = {budget.delta:g} is not below {limit}: it would allow whole rows "
-            "to be published now and then; use a smaller delta.",
+            f"delta = {upward(budget.delta)} is not below {limit}: it would allow "
+            "whole rows to be published now and then; use a smaller delta.",
             PrivacyWarning,
             stacklevel=2,
         )
@@ -318,6 +342,9 @@ class Entry:
 
 
 # %% ../../nbs/private/account.ipynb #c3983ac
+LONG_STEP = 2**15  # from here on words tell noise in steps of one record
+
+
 @dataclass(frozen=True, kw_only=True)
 class GaussianEntry(Entry):
     "Integer cells with discrete Gaussian noise."
@@ -355,7 +382,10 @@ class GaussianEntry(Entry):
 
     @property
     def noise_words(self):
-        return f"discrete Gaussian noise, sigma = {self.sigma:.4g}"
+        if self.step < LONG_STEP:
+            return f"discrete Gaussian noise, sigma = {self.sigma:.4g}"
+        steps = f"{self.sigma / self.step:.4g} steps of {self.step:,}"
+        return f"discrete Gaussian noise, sigma = {steps}"
 
     def scaled(self, factor):
         return replace(self, sigma=self.sigma * factor)
@@ -397,7 +427,7 @@ class ExponentialEntry(EpsilonEntry):
 
     @property
     def noise_words(self):
-        return f"random choice, epsilon = {self.epsilon:.4g}"
+        return f"random choice, epsilon = {upward(self.epsilon, 4)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -423,8 +453,8 @@ class GenericEntry(EpsilonEntry):
 
     @property
     def noise_words(self):
-        failure = f", delta = {self.delta:g}" if self.delta else ""
-        return f"private release, epsilon = {self.epsilon:.4g}{failure}"
+        failure = f", delta = {upward(self.delta)}" if self.delta else ""
+        return f"private release, epsilon = {upward(self.epsilon, 4)}{failure}"
 
 
 # %% ../../nbs/private/account.ipynb #c1fe318

@@ -18,6 +18,7 @@ from privpgd.private.account import (
     composed_epsilon,
     composed_rho,
     gaussian_sigma,
+    upward,
 )
 
 from ..core.checks import InputError, finite_number
@@ -117,7 +118,7 @@ def _calibrated_scale(
     if spent:
         raise BudgetError(
             f"Nothing of {budget} is left for this after "
-            f"{composed_epsilon(spent, delta):.4g} was spent",
+            f"{upward(composed_epsilon(spent, delta))} was spent",
             "spend less before, or grant a larger budget",
         )
     raise BudgetError(

@@ -23,6 +23,7 @@ from privpgd.private.account import (
     Entry,
     GenericEntry,
     check_delta,
+    upward,
 )
 from privpgd.private.histograms import (
     BOUND_EDGES,
@@ -316,7 +317,8 @@ def _level_leak(named: tuple[str, ...], limit: Budget) -> float:
         )
     leak = limit.pair[1] / 2 / len(named)
     if leak < 1e-300:
-        problem = f"delta = {limit.delta:g} is too small to pay for lists of levels"
+        delta = upward(limit.pair[1])
+        problem = f"delta = {delta} is too small to pay for lists of levels"
         raise BudgetError(problem, "grant a larger delta, or declare the levels")
     return leak
 

@@ -20,6 +20,7 @@ from privpgd.private.account import (
     composed_epsilon,
     composed_rho,
     entry_from_dict,
+    upward,
     zcdp_epsilon,
     zcdp_rho,
 )
@@ -354,7 +355,7 @@ def _affordable_entries(
     if new and not total <= limit * (1 + 1e-9):
         problem = (
             f"Spending on {new[0].what!r} would bring the total to {name} = "
-            f"{total:.4g}, above the budget of {budget}"
+            f"{upward(total)}, above the budget of {budget}"
         )
         remedy = "add more noise, measure less, or "
         raise BudgetError(
@@ -445,8 +446,8 @@ def _ledger_from_json(text: str) -> Ledger:
         ) from None
     if not math.isclose(claimed, ledger.epsilon, rel_tol=0.01, abs_tol=1e-9):
         raise InputError(
-            f"The file claims epsilon = {claimed:.4g} but its entries cost "
-            f"{ledger.epsilon:.4g}",
+            f"The file claims epsilon = {upward(claimed)} but its entries cost "
+            f"{upward(ledger.epsilon)}",
             "it was changed after it was written",
         )
     return ledger

@@ -26,6 +26,7 @@ from privpgd.private.account import (
     composed_epsilon,
     composed_rho,
     gaussian_sigma,
+    upward,
 )
 from privpgd.private.spending import (
     check_noise,
@@ -238,7 +239,8 @@ def available_rho(
     mine = left if budget is None else budget.zcdp
     if not 0 < mine * (1 - 1e-6) <= left:
         raise BudgetError(
-            f"The ledger has rho = {left:.4g} left, too little for rho = {mine:.4g}",
+            f"The ledger has rho = {left:.4g} left, too little for "
+            f"rho = {upward(mine, 4)}",
             "ask for less, or grant a larger budget",
         )
     return min(mine, left)

@@ -10,14 +10,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core.figures import BLUE, canvas
-from .account import Entry, zcdp_epsilon, zcdp_rho
+from .account import Entry, round_up, upward, zcdp_epsilon, zcdp_rho
 from .entries import guess_rate, ledger_lines
 from .persons import group_entry
 
 # %% auto #0
 __all__ = [
     "SEEDED_WORDS",
-    "round_up",
     "claim",
     "promise_words",
     "relation_words",
@@ -49,17 +48,6 @@ _GUESS_WORDS = {
 SEEDED_WORDS = "seeded: for experiments, not for release"
 
 
-def round_up(
-    x: float,  # a number of at least 0
-    digits: int = 3,  # significant ones
-) -> float:
-    "The number, rounded to the next larger one with few digits: claims round up."
-    if x <= 0 or not math.isfinite(x):
-        return x
-    scale = 10.0 ** (digits - 1 - math.floor(math.log10(x)))
-    return math.ceil(x * scale * (1 - 1e-12)) / scale
-
-
 def claim(
     x: float,  # what was spent
     places: int = 4,  # digits after the point
@@ -85,9 +73,10 @@ def promise_words(
     others = "persons" if ledger.person else "records"
     return (
         f"When {_difference(ledger)}, a set of outcomes that has "
-        f"probability p has at most {factor} p + {ledger.delta:g} afterwards{times}. "
-        f"Somebody who knows all other {others} and {_GUESS_WORDS[ledger.neighbors]} "
-        f"is right at most {right:.1%} of the time; a coin is right half of the time."
+        f"probability p has at most {factor} p + {upward(ledger.delta)} "
+        f"afterwards{times}. Somebody who knows all other {others} and "
+        f"{_GUESS_WORDS[ledger.neighbors]} is right at most {right:.1%} of the "
+        "time; a coin is right half of the time."
         f"{_unit_text(ledger)}"
     )
 
@@ -95,7 +84,8 @@ def promise_words(
 def _difference(ledger: Any) -> str:
     "How two neighbours differ, in words."
     words = _PERSON_WORDS if ledger.person else _DIFFERENCE_WORDS
-    held = f" and {', '.join(ledger.fixed)} stay as they are" if ledger.fixed else ""
+    stay = "stays as it is" if len(ledger.fixed) == 1 else "stay as they are"
+    held = f" and {', '.join(ledger.fixed)} {stay}" if ledger.fixed else ""
     return words[ledger.neighbors] + held
 
 
@@ -186,7 +176,7 @@ def _head_text(ledger: Any) -> str:
     name = "rho" if ledger.budget.rho else "epsilon"
     head = f"Ledger: {name} {claim(ledger.spent)} spent of a budget of {ledger.budget}"
     if ledger.budget.rho:
-        head += f" (epsilon {claim(ledger.epsilon)} at delta = {ledger.delta:g})"
+        head += f" (epsilon {claim(ledger.epsilon)} at delta = {upward(ledger.delta)})"
     if ledger.adaptive:
         head += f"; adaptive: a zCDP filter, rho {ledger.rho_left:.4g} left"
     if ledger.carried:
@@ -214,7 +204,8 @@ def ledger_words(
     lines = lines or ["  nothing spent yet"]
     unit = [f"  one person: all rows with the same {ledger.person}"]
     unit = unit if ledger.person else []
-    return "\n".join([_head_text(ledger), *lines, *unit, *notes, *seeded])
+    held = [f"  public, held fixed: {', '.join(ledger.fixed)}"] if ledger.fixed else []
+    return "\n".join([_head_text(ledger), *lines, *unit, *held, *notes, *seeded])
 
 
 # %% ../../nbs/private/receipt.ipynb #c105
@@ -227,7 +218,7 @@ def plot_ledger(
     mark = f"\n{SEEDED_WORDS}" if ledger.seeded else ""
     title = (
         f"{claim(ledger.epsilon, 3)} spent, in $\\epsilon$ at $\\delta$ = "
-        f"{ledger.delta:g}{mark}"
+        f"{upward(ledger.delta)}{mark}"
     )
     ax = canvas(ax, 6.0, 0.8 + 0.4 * max(len(lines), 1), title)
     names = [f"{x.times} × {x.label}" if x.times > 1 else x.label for x in lines]
