@@ -1,13 +1,18 @@
 """Engines and growth: what a table costs to read, and how a fit grows."""
 
+import contextlib
 import hashlib
+import importlib.util
 import json
 import os
 import resource
+import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +23,10 @@ ENGINES = (
     *("pandas", "polars", "pyarrow", "CSV", "CSV folder", "gzip", "Parquet"),
     *("DuckDB", "SQLite", "Dask"),
 )
+DRIVERS = {
+    "PostgreSQL, psycopg": "psycopg",
+    "PostgreSQL, ADBC": "adbc_driver_postgresql",
+}
 
 
 def wide_table(rows: int) -> pd.DataFrame:
@@ -63,8 +72,61 @@ def write_all(folder: Path, rows: int) -> None:
         table.to_sql("t", database, index=False)
 
 
+def drivers() -> list[str]:
+    "The drivers that are installed, where there is a PostgreSQL server to start."
+    found = [name for name, it in DRIVERS.items() if importlib.util.find_spec(it)]
+    return found if shutil.which("initdb") and "PostgreSQL, psycopg" in found else []
+
+
+@contextlib.contextmanager
+def postgres() -> Iterator[str]:
+    "A PostgreSQL server of its own, without a network; its folder."
+    place = Path(tempfile.mkdtemp(prefix="pg"))
+    programs = Path(str(shutil.which("initdb"))).resolve().parent
+    options: dict = dict(check=True, cwd=place, stdout=subprocess.DEVNULL)
+    if os.geteuid() == 0:  # the server refuses to run as root
+        shutil.chown(place, "nobody")
+        options |= dict(user="nobody")
+    data = ["-D", str(place / "data")]
+    sockets = f"-c listen_addresses= -k {place}"
+    make = [programs / "initdb", *data, "-A", "trust", "-U", "all"]
+    subprocess.run([*make, "-E", "UTF8", "--locale=C"], **options)
+    control = [programs / "pg_ctl", *data, "-w"]
+    log = str(place / "log")
+    subprocess.run([*control, "-l", log, "-o", sockets, "start"], **options)
+    try:
+        yield str(place)
+    finally:
+        subprocess.run([*control, "-m", "immediate", "stop"], **options)
+        shutil.rmtree(place)
+
+
+def connect(server: str, engine: str = "PostgreSQL, psycopg") -> Any:
+    "A connection to the server."
+    if engine == "PostgreSQL, ADBC":
+        from adbc_driver_postgresql import dbapi
+
+        return dbapi.connect(f"postgresql:///postgres?host={server}&user=all")
+    import psycopg
+
+    return psycopg.connect(host=server, user="all", dbname="postgres")
+
+
+def fill(server: str, rows: int) -> None:
+    "Write the table to the server."
+    kinds = "age int, pay double precision, town text, grade int, owner boolean"
+    with connect(server) as connection, connection.cursor() as cursor:
+        cursor.execute(f"create table t{rows} ({kinds})")
+        with cursor.copy(f"copy t{rows} from stdin") as copy:
+            for row in wide_table(rows).astype(object).itertuples(index=False):
+                copy.write_row(row)
+
+
 def open_table(engine: str, folder: Path) -> Any:
     "The table as one engine has it."
+    if engine in DRIVERS:
+        server, _, table = str(folder).rpartition("/")
+        return connect(server, engine), f"select * from {table}"
     parquet = str(folder / "t.parquet")
     if engine in ("CSV", "CSV folder", "gzip", "Parquet"):
         place = {"CSV": "t.csv", "gzip": "t.csv.gz", "Parquet": "t.parquet"}
@@ -90,6 +152,32 @@ def open_table(engine: str, folder: Path) -> Any:
     return dask.dataframe.read_parquet(parquet, split_row_groups=True)
 
 
+def peak_mb() -> int:
+    "The most memory that this process has held since the last reset, in MB."
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(x.split()[1]) for x in lines if x.startswith("VmHWM")) // 1024
+
+
+def reset_peak() -> int:
+    "Let the system forget the peak of this process; what it holds now, in MB."
+    Path("/proc/self/clear_refs").write_text("5")
+    return peak_mb()
+
+
+def write_rows(rows: int) -> dict:
+    "The memory of rows that are sampled and written to the standard output."
+    from privpgd import PrivPGD
+    from privpgd.app.tables import write_sample
+
+    model = PrivPGD(1.0, 1e-6, n_particles=500, epochs=0, order=2, verbose=False)
+    model.fit(wide_table(500), wide_schema())
+    write_sample(model, 1000, os.devnull)
+    before = reset_peak()
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+        write_sample(model, rows, "-", seed=0)
+    return dict(rows=rows, more_memory_mb=peak_mb() - before)
+
+
 def count_once(engine: str, folder: Path) -> dict:
     "Count all pairs of columns; the counts as a digest, the cost as numbers."
     from privpgd import count
@@ -100,17 +188,15 @@ def count_once(engine: str, folder: Path) -> dict:
         import duckdb
 
         duckdb.connect().execute("select 1").fetchall()
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    started = time.process_time()
+    before, started = reset_peak(), time.process_time()
     found = count(open_table(engine, folder), schema, pairs)
     seconds = time.process_time() - started
-    after = resource.getrusage(resource.RUSAGE_SELF)
     rows = int(next(iter(found.values())).sum())
     digest = hashlib.sha256(b"".join(found[c].tobytes() for c in sorted(found)))
     return dict(
         rows=rows,
         rows_a_second=round(rows / max(seconds, 1e-9)),
-        more_memory_mb=round((after.ru_maxrss - before.ru_maxrss) / 1024),
+        more_memory_mb=peak_mb() - before,
         digest=digest.hexdigest()[:12],
     )
 
@@ -143,10 +229,29 @@ def try_engines(folder: Path, rows: int) -> list[dict]:
     place = folder / "engines"
     place.mkdir()
     write_all(place, rows)
-    return [
+    lines = [
         dict(what="engine", engine=name, **in_child("engine_facts", name, str(place)))
         for name in ENGINES
     ]
+    for n in (rows, 4 * rows):
+        facts = in_child("write_rows", n)
+        lines.append(dict(what="stream", way="to the standard output", **facts))
+    return lines + (try_postgres(rows) if drivers() else [])
+
+
+def try_postgres(rows: int) -> list[dict]:
+    "A line for each driver, and lines for the memory of a long and a short table."
+    lines = []
+    with postgres() as server:
+        for n in (rows, 4 * rows):
+            fill(server, n)
+            for name in drivers():
+                facts = in_child("engine_facts", name, f"{server}/t{n}")
+                if n == rows:
+                    lines.append(dict(what="engine", engine=name, **facts))
+                kept = {k: facts[k] for k in ("rows", "more_memory_mb")}
+                lines.append(dict(what="stream", way=f"from {name}", **kept))
+    return lines
 
 
 def fit_cost(rows: int, columns: int, particles: int) -> dict:

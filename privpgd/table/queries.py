@@ -8,6 +8,7 @@ __all__ = ["RelationSource", "QuerySource", "LazySource"]
 # %% ../../nbs/table/queries.ipynb #c002
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pandas as pd
 import pyarrow as pa
@@ -73,21 +74,36 @@ class RelationSource(TableSource):
 class QuerySource(TableSource):
     "A pair of a query and a connection to any database with Python's interface."
 
-    def _execute(self, query: str) -> tuple[Any, list[str]]:
-        "An open cursor on the answer, and the names of its columns."
+    def _open_cursor(self) -> Any:
+        "A cursor that stays on the server, where the driver has one."
         connection, _ = self.table
-        cursor = connection.cursor()
+        held = bool(getattr(connection, "autocommit", False))  # else: a transaction
+        try:
+            return connection.cursor(name=f"privpgd_{uuid4().hex}", withhold=held)
+        except TypeError:
+            return connection.cursor()
+
+    def _fetch(self, query: str, size: int) -> Iterator[pd.DataFrame]:
+        "Frames of at most so many rows; at least one."
+        cursor = self._open_cursor()
         cursor.execute(query)
-        if cursor.description is None:
+        rows = cursor.fetchmany(size)
+        if cursor.description is None:  # a cursor on the server has it by now
             raise SourceError("The query gives no table", "write one that selects rows")
-        return cursor, [column[0] for column in cursor.description]
+        names = [column[0] for column in cursor.description]
+        while True:
+            # as they are: a common type would depend on all of them
+            yield pd.DataFrame(list(map(tuple, rows)), columns=names, dtype=object)
+            rows = cursor.fetchmany(size)
+            if not rows:
+                break
+        cursor.close()
 
     def preview(self, schema: Schema) -> pd.DataFrame:
         query = self.table[1].strip().rstrip(";")
         no_row = f"SELECT * FROM ({query}\n) AS everything WHERE 1 = 0"
-        cursor, columns = self._execute(no_row)
-        cursor.close()
-        return pd.DataFrame(columns=columns, dtype=object)
+        (frame,) = self._fetch(no_row, 1)
+        return frame
 
     def sort_by(self, person: str) -> "QuerySource":
         connection, query = self.table
@@ -98,12 +114,7 @@ class QuerySource(TableSource):
         )
 
     def pieces(self, schema: Schema) -> Iterator[pd.DataFrame]:
-        cursor, names = self._execute(self.table[1])
-        while rows := cursor.fetchmany(piece_rows(len(schema))):
-            # as they are: a common type would depend on all of them
-            values = list(map(tuple, rows))
-            yield pd.DataFrame(values, columns=names, dtype=object)
-        cursor.close()
+        return self._fetch(self.table[1].strip().rstrip(";"), piece_rows(len(schema)))
 
 
 class LazySource(TableSource):
