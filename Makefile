@@ -47,7 +47,7 @@ clean:          ## remove the environment and everything made
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/python: $(SETUP)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "privpgd needs Python 3.10 or later; try: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "privpgd needs Python 3.11 or later; try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	@echo "making the environment in .venv (a few minutes, once)"
 	$(PYTHON) -m venv .venv
 	@touch $@

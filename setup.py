@@ -44,7 +44,7 @@ setup(
         "Development Status :: 3 - Alpha",
         "Intended Audience :: Science/Research",
         "License :: OSI Approved :: Apache Software License",
-        *(f"Programming Language :: Python :: 3.{minor}" for minor in range(10, 14)),
+        *(f"Programming Language :: Python :: 3.{minor}" for minor in range(11, 14)),
     ],
     zip_safe=False,
 )

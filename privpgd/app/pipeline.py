@@ -21,7 +21,6 @@ __all__ = [
 # %% ../../nbs/app/pipeline.ipynb #c585df9
 import contextlib
 import functools
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -315,10 +314,7 @@ def _spending_noted(recorder: _Recorder, ledger: Ledger) -> Iterator[None]:
                     "generator can be fitted to them at no further cost."
                 )
             setattr(error, "selection", recorder.selection)
-            if sys.version_info >= (3, 11):
-                error.add_note(note)
-            else:
-                warnings.warn(note, stacklevel=3)
+            error.add_note(note)
         raise
 
 

@@ -19,7 +19,7 @@ import itertools
 import math
 import textwrap
 from collections.abc import Iterable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -453,7 +453,7 @@ def _facts_section(model: Any) -> str:
         if name != "verbose"
     ]
     chosen = table(["setting", "value"], settings, "Settings of the synthesizer")
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     return section(
         "The facts that went in",
         table(head, rows, "The schema"),

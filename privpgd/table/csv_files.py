@@ -188,7 +188,7 @@ def _read_rows(
 ) -> Iterator[list[list[str]]]:
     "The fields of the rows of a CSV file, some rows at a time."
     with open_text(path, errors, head.encoding) as stream:
-        # Python 3.10 cannot read a zero byte
+        # NumPy drops a zero byte at the end of a text
         lines = (line.replace("\0", "\ufffd") for line in stream)
         options: dict = dict(delimiter=head.delimiter, skipinitialspace=head.loose)
         rows: Iterator[list[str]] = csv.reader(lines, **options)
