@@ -251,7 +251,8 @@ def suggestions_text(schema: Schema) -> str:  # empty: there are none
             "",
             "All rows of the file keep these rules. They are suggestions, read from",
             "the data: nothing keeps them until you confirm those that are known to",
-            "hold, with --rule 'TEXT' or under \"rules\" in the schema.",
+            "hold, with --rule 'TEXT' or under \"rules\" in the schema. Of two columns",
+            "in order, such as a <= b, the distance is then measured on a fine scale.",
             *listed,
         ]
     )

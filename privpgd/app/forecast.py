@@ -180,7 +180,8 @@ def with_bin_errors(
     table = open_rows(public, schema, "public")
     out = []
     for line in forecasts:
-        declared = not getattr(schema[line.name], "learnable", False)
+        column = schema[line.name]
+        declared = not getattr(column, "learnable", False) and column.plain is column
         if declared and line.ks is not None and line.name in table.columns:
             values = to_pandas_series(table[line.name])
             ks, mean = bin_errors(schema[line.name], values)

@@ -55,6 +55,7 @@ from ..private.scales import learn_scales, open_columns, plan_scales
 from ..private.select import SELECTORS, is_adaptive, is_selector, run_selector
 from ..private.spending import call_sigmas, check_account, open_ledger, spent_by
 from ..table.columns import PrivacyWarning
+from ..table.gaps import with_gaps
 from ..table.schema import Schema
 from ..table.sources import preview
 from .plan import plan_stages
@@ -499,6 +500,8 @@ def synthesize(
         whole_number("seed", seed, 0, "leave it at None for a release")
     seeds = Seeds.derive(_PIPELINE, seed, "generator", "placing")
     by_name = isinstance(generator, (str, type))
+    if by_name:
+        schema = with_gaps(schema)
     options = dict(verbose=verbose) if by_name else {}
     own = None if seed is None else seeds.generator
     made = make_generator(generator, n_rows, own, **options)

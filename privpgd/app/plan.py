@@ -61,6 +61,7 @@ from ..private.persons import Unit
 from ..private.rows_each import ROWS_SHARE, measures_rows
 from ..private.scales import ScalePlan, Stages, open_columns, plan_scales
 from ..private.select import check_selector, is_adaptive, is_selector
+from ..table.gaps import with_gaps
 from ..table.levels import Categorical
 from ..table.schema import Schema
 from .advice import Expected, advise, expected, price_of_rows
@@ -561,6 +562,8 @@ def plan(
     epsilon, delta = float(epsilon), float(delta)
     n = _check_rows(n)
     unit = Unit(o.neighbors, o.person, o.max_rows)
+    if o.preset != "paper" and getattr(schema, "rules", ()):
+        schema = with_gaps(schema)
     scales, planned, lines = _two_stages(schema, n, budget, o, unit)
     if ids := measures_rows(schema, o.person):
         scales, lines = _without_rows_share(scales, lines, n)

@@ -291,7 +291,7 @@ _DAY = 86_400e6  # microseconds
 
 def _mean_row(release: Any, name: str, about: str) -> tuple:
     "Name, mean of the copy, estimate and interval of one column, in its units."
-    column = release.schema[name]
+    column = release.schema[name].plain
     kind = column.axis.kind
     unit = _DAY if kind == "date" else 1.0
 

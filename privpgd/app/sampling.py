@@ -15,7 +15,7 @@ __all__ = [
 
 # %% ../../nbs/app/sampling.ipynb #c22177d
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from sklearn.exceptions import NotFittedError
 
 from ..constrain.rules import probe_values
 from ..core.checks import Advice, InputError, check_seed, whole_number
-from ..core.expressions import Expression, parse
+from ..core.expressions import Expression, in_distances, parse
 from ..core.grammar import ExpressionError
 from ..private.rows_each import draw_sizes, shares_of_rows
 from ..table.keys import draw_keys
@@ -75,6 +75,7 @@ def find_matches(
         expression.check_axes(model.schema_.axes)
     except ExpressionError as error:
         raise error.at("where: ") from None
+    expression = in_distances(expression, model.schema_.axes)
     axes = {axis.name: axis for axis in model.schema_.axes}
     binned = [name for name in expression.columns if axes[name].binned]
     fixed = set(getattr(model, "placed_", {})).issuperset(binned)
@@ -153,12 +154,13 @@ def _decode_rows(
     model: Any,  # fitted
     rows: np.ndarray,  # (k,) which rows of the model
     rng: np.random.Generator,
+    chosen: Mapping,  # column -> (k,) values that are chosen already
 ) -> pd.DataFrame:
     "Rows of a model in the original units."
-    frame = model.schema_.decode(model.codes_[rows], seed=int(rng.integers(2**31)))
-    for name, values in getattr(model, "placed_", {}).items():
-        frame[name] = pd.Series(values[rows]).astype(frame[name].dtype)
-    return frame
+    placed = getattr(model, "placed_", {})
+    known = {name: values[rows] for name, values in placed.items()} | chosen
+    seed = int(rng.integers(2**31))
+    return model.schema_.decode(model.codes_[rows], seed=seed, known=known)
 
 
 def _draw_key_columns(
@@ -212,9 +214,8 @@ def sample_chunks(
     def chunk(size: int, start: int) -> pd.DataFrame:
         part = slice(start, start + size)
         rows = rng.choice(m, size) if order is None else order[part]
-        frame = _decode_rows(model, rows, rng)
-        for name, values in chosen.items():
-            frame[name] = pd.Series(values[part]).astype(frame[name].dtype)
+        own = {name: values[part] for name, values in chosen.items()}
+        frame = _decode_rows(model, rows, rng, own)
         for key, values in keys:
             frame.insert(min(key.place, frame.shape[1]), key.name, values[part])
         return frame

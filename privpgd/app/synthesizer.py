@@ -47,6 +47,7 @@ from ..private.rows_each import ROWS_SHARE, measure_rows_each, measures_rows
 from ..private.select import check_selector, is_adaptive, is_selector
 from ..private.spending import open_ledger
 from ..table.columns import PrivacyWarning
+from ..table.gaps import with_gaps
 from ..table.keys import keys_written
 from ..table.schema import Schema
 from ..table.sources import count_rows, kind_of, preview, rows_known
@@ -478,6 +479,18 @@ def _order_of(model: Any) -> int | None:
     return 2 if model.order is None and wishes else model.order
 
 
+def _with_distances(model: Any, schema: Schema) -> Schema:
+    "The schema in which ordered columns are distances, where no requirement forbids it."
+    if model.preset == "paper" or model.penalties:
+        return schema
+    texts = [c for c in model.constraints if getattr(c, "text", None) is not None]
+    others = [c for c in model.constraints if c not in texts]
+    if not all(hasattr(c, "columns") for c in others):
+        return schema
+    kept = {name for c in others for name in c.columns or ()}
+    return with_gaps(schema, kept, texts)
+
+
 def _paid_numbers(model: Any) -> tuple:
     "Measured numbers in the penalties, which know what they cost."
     fields = (vars(p).values() for p in model.penalties if hasattr(p, "__dict__"))
@@ -524,6 +537,7 @@ def fit_model(
         schema, ledger = _learn_open_schema(model, frame, cast(Budget, budget), ledger)
         budget = None  # all that is left
     schema = without_suggestions(schema)  # they are not noisy: no file may hold them
+    schema = _with_distances(model, schema)
     _warn_lost_requirements(model)
     _warn_drafted_keys(schema, model.person)
     head = preview(frame, schema, model.person)

@@ -27,6 +27,8 @@ from privpgd.constrain.public import (
 )
 
 from ..core.checks import InputError
+from ..core.grammar import Constant, Operation
+from ..core.records import Axis, axes_of
 from ..joint.refinement import refine
 from ..transport.embedding import Embedding
 from ..transport.marginal_tables import count_cells
@@ -39,11 +41,12 @@ from .groups import checked_groups
 from .imposing import repair
 from .penalties import as_penalty, check_penalty
 from .ranges import check_avoid, check_facts
-from .rules import Rule
+from .rules import Rule, obeys
 
 # %% auto #0
 __all__ = [
     "ExternalFacts",
+    "rules_on_axes",
     "Requirements",
     "enforce",
     "anneal_rows",
@@ -86,6 +89,25 @@ def _split_by_type(constraints: Sequence) -> dict:  # type -> list
     return {t: [c for c in constraints if isinstance(c, t)] for t in types}
 
 
+def rules_on_axes(rules: Sequence[Rule], axes: Sequence[Axis]) -> list[Rule]:
+    "Rules on what is measured, without those that a distance keeps by itself."
+    distances = {axis.name: axis for axis in axes if axis.base is not None}
+    written = [rule.on_axes(axes) for rule in rules]
+    return [rule for rule in written if not _is_kept(rule, distances)]
+
+
+def _is_kept(rule: Rule, distances: Mapping[str, Axis]) -> bool:
+    "Whether a rule only says that a distance is not below 0, or above it."
+    tree = None if rule.expression is None else rule.expression.tree
+    if not isinstance(tree, Operation) or tree.operator not in ("<", "<=", ">", ">="):
+        return False
+    axis = distances.get(rule.columns[0])
+    if axis is None or len(rule.columns) > 1 or tree.operands[1] != Constant(0):
+        return False
+    ends = np.array([np.min(axis.first), np.max(axis.last)], float)
+    return bool(obeys(rule, [ends]).all())
+
+
 def _schema_rules(schema: Any, constraints: Sequence) -> list[Rule]:
     "The rules that a schema has, without those that are given again."
     given = [c.expression for c in constraints if isinstance(c, Rule)]
@@ -115,6 +137,7 @@ class Requirements:
             check_penalty(term, self.column_map)
         self.penalties: list[Any] = [p for p in terms if p.weight]
         by_type = _split_by_type([*constraints, *_schema_rules(schema, constraints)])
+        by_type[Rule] = rules_on_axes(by_type[Rule], axes_of(schema))
         self.rules: list[Rule] = by_type[Rule]  # those of the schema, too
         public = parse_public_columns(by_type[PublicColumns], self.column_map, encode)
         self.fixed = public.names  # columns that are public row by row

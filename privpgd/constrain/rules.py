@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..core.checks import InputError
-from ..core.expressions import Expression, axis_kind, parse
+from ..core.expressions import Expression, axis_kind, in_distances, parse
 from ..core.records import Axis
 
 # %% auto #0
@@ -81,6 +81,24 @@ class Rule:
     def expression(self) -> Expression | None:
         "The condition of a rule that is a text; None for a predicate."
         return self.allowed if isinstance(self.allowed, Expression) else None
+
+    def on_axes(
+        self,
+        axes: Sequence[Axis],  # of all columns
+    ) -> Rule:  # the same rule, on what is measured
+        "The rule with distances in place of columns that are measured so."
+        gaps = {axis.name for axis in axes if axis.base is not None}
+        if not gaps & set(self.columns):
+            return self
+        if self.expression is None:
+            raise InputError(
+                f"the rule {self.label()} is a predicate on "
+                f"{', '.join(sorted(gaps & set(self.columns)))}, which another rule "
+                "makes a distance",
+                "write the rule as a text",
+            )
+        allowed = in_distances(self.expression, axes)
+        return replace(self, allowed=allowed, columns=allowed.columns)
 
     @property
     def text(self) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -43,9 +43,11 @@ __all__ = [
     "Truth",
     "kind_of_values",
     "axis_kind",
+    "table_kinds",
     "as_values",
     "Expression",
     "parse",
+    "in_distances",
     "TextRule",
     "as_text_rule",
     "text_rules",
@@ -100,6 +102,18 @@ def axis_kind(axis: Axis) -> str:
     if axis.binned:
         return "date" if axis.kind == "date" else "number"
     return "number" if axis.levels is None else kind_of_values(axis.levels)
+
+
+def table_kinds(
+    axes: Iterable[Axis],  # of all columns
+) -> dict[str, str]:  # column -> kind
+    "The kinds of the columns of a table; a distance has the kind of its base."
+    known = {axis.name: axis for axis in axes}
+
+    def kind(axis: Axis) -> str:
+        return axis_kind(axis) if axis.base is None else kind(known[axis.base])
+
+    return {name: kind(axis) for name, axis in known.items()}
 
 
 def as_values(
@@ -381,7 +395,7 @@ class Expression:
     ) -> None:
         "Raise one sentence unless columns, kinds and levels are those of a schema."
         known = {axis.name: axis for axis in axes}
-        self.check({name: axis_kind(axis) for name, axis in known.items()})
+        self.check(table_kinds(known.values()))
         for name, constant in self.comparisons():
             levels, value = known[name].levels, constant.value
             if levels is None or value in levels:
@@ -414,6 +428,60 @@ def parse(
             text, 0, "no column is named", "compare a column with something"
         )
     return expression
+
+
+# %% ../../nbs/core/expressions.ipynb #g23b
+def _distance(left: Node, right: Node, gaps: Mapping[str, Axis]) -> Node | None:
+    "The difference of two columns in terms of a distance; None if it is none."
+    for one, other, flip in ((left, right, 1), (right, left, -1)):
+        if not (isinstance(one, ColumnName) and isinstance(other, ColumnName)):
+            return None
+        axis = gaps.get(one.name)
+        if axis is not None and axis.base == other.name:
+            if axis.sign * flip > 0:
+                return one
+            return Operation("negative", (one,), at=one.at)
+    return None
+
+
+class _Distances:
+    "One walk through a tree, in which columns become their base and a distance."
+
+    def __init__(self, axes: Iterable[Axis]):
+        known = {axis.name: axis for axis in axes}
+        self.gaps = {name: axis for name, axis in known.items() if axis.base}
+        # those whose distance alone says whether the column is missing
+        self.alone = {
+            name: axis
+            for name, axis in self.gaps.items()
+            if not known[str(axis.base)].missing
+        }
+
+    def walk(self, node: Node) -> Node:
+        if isinstance(node, ColumnName) and node.name in self.gaps:
+            axis = self.gaps[node.name]
+            base = self.walk(ColumnName(str(axis.base), at=node.at))
+            return Operation("+" if axis.sign > 0 else "-", (base, node), at=node.at)
+        if isinstance(node, Operation) and node.operator in ("-", *COMPARISONS):
+            left, right = node.operands
+            apart = _distance(left, right, self.alone)
+            if apart is not None and node.operator == "-":
+                return apart
+            if apart is not None:
+                return replace(node, operands=(apart, Constant(0, at=node.at)))
+        if isinstance(node, Operation):
+            return replace(node, operands=tuple(map(self.walk, node.operands)))
+        if isinstance(node, (Member, Missing)):
+            return replace(node, operand=self.walk(node.operand))
+        return node
+
+
+def in_distances(
+    expression: Expression,  # on the columns of a table
+    axes: Iterable[Axis],  # of all columns
+) -> Expression:  # on what is measured
+    "A condition in which columns are written as their base and a distance."
+    return replace(expression, tree=_Distances(axes).walk(expression.tree))
 
 
 # %% ../../nbs/core/expressions.ipynb #r1cd062

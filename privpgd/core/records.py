@@ -35,6 +35,10 @@ class Axis:
     missing: bool = False  # the last code stands for missing values
     other: bool = False  # one level gathers all unknown values
     embed: Any = None  # None or "line", "simplex", or coordinates of the levels
+    # the values are distances from this column, in days if it has dates; None: they are
+    # the column's own
+    base: str | None = None
+    sign: int = 1  # of the distance: 1 above the base, -1 below it
 
     @property
     def binned(self) -> bool:

@@ -67,8 +67,9 @@ def make_replicates(
         weights = np.maximum(1 + step * change, 0.0)
         table = repeat_rows(base.sample, weights, order, rng.random())
         tables.append(table.sample(frac=1, random_state=int(rng.integers(2**31))))
-    plain = tuple(table.reset_index(drop=True) for table in tables)
-    return Replicates(base.sample, plain, step, about)
+    finish = release.schema.finish
+    plain = tuple(finish(table.reset_index(drop=True)) for table in tables)
+    return Replicates(finish(base.sample), plain, step, about)
 
 
 # %% ../../nbs/evaluation/combining.ipynb #c6c0ba5

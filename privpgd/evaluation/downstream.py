@@ -41,6 +41,7 @@ def feature_arrays(
 ) -> tuple[list[np.ndarray], np.ndarray]:  # (n, d) of each table; (d,) is it a category
     "The values of tables as numbers."
     columns: list[list[np.ndarray]] = []
+    schema = schema.plain
     for axis in schema.axes:
         own = schema[axis.name]
         parts = [own.clean(to_pandas_series(table[axis.name])) for table in tables]

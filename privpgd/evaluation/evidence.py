@@ -310,7 +310,7 @@ class Base:
     "Rows that stand for the table, and what was measured of them."
 
     names: list[str]  # columns that matter
-    frame: pd.DataFrame  # all rows, in units
+    frame: pd.DataFrame  # all rows, in units; with distances, not finished
     shares: np.ndarray  # (p,) of all rows
     sample: pd.DataFrame  # some of the rows
     codes: np.ndarray  # (s, columns) codes of the sample
@@ -347,7 +347,8 @@ def open_base(
     places = [schema.names.index(name) for name in names]
     codes = release.codes[:, places]
     columns = [scales[n].base_column if n in scales else schema[n] for n in names]
-    frame = Schema(columns).decode(codes, seed=int(rng.integers(2**31)))
+    drawn = int(rng.integers(2**31))
+    frame = Schema(columns).decode(codes, seed=drawn, finish=False)
     finest = {
         name: _finest_cells(
             frame[name], codes[:, i] == schema[name].n_levels, scales[name]

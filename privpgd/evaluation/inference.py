@@ -527,9 +527,10 @@ def estimate_statistic(
     one_of("about", about, ("population", "rows"))
     whole_number("replicates", replicates, 10, "40 is usual")
     rng = np.random.default_rng(seed)
-    copy = release.schema.decode(release.codes, seed=int(rng.integers(2**31)))
+    drawn = int(rng.integers(2**31))
+    copy = release.schema.decode(release.codes, seed=drawn, finish=False)
     some = copy.iloc[:rows]
-    statistic = _Statistic(f, copy)
+    statistic = _Statistic(lambda t: f(release.schema.finish(t)), copy)
     _check_statistic(statistic, some)
     names = used_columns(statistic, some)
     _check_columns(names, release)

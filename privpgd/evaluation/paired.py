@@ -219,7 +219,7 @@ class RowSample:
 def _piece_values(piece: Any, schema: Schema) -> pd.DataFrame:
     "A piece with its numbers and dates as such, however its file stores them."
     frame = nw.from_native(piece, eager_only=True).to_pandas()
-    for axis in schema.axes:
+    for axis in schema.plain.axes:
         values: Any = schema[axis.name].clean(frame[axis.name])
         if axis.binned:
             values = binned_values(values, schema[axis.name])
@@ -278,6 +278,7 @@ def open_paired_columns(
     columns: Sequence[str] | None = None,  # some of the columns; all common ones
 ) -> list[PairedColumn]:
     "The columns of two tables, each on its common grid."
+    schema = None if schema is None else schema.plain
     tables = [open_rows(real, schema, "real"), open_rows(synth, schema, "synth")]
     if len(tables[0]) < 4:
         problem = f"The real table has {len(tables[0])} rows"

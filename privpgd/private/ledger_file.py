@@ -30,7 +30,7 @@ def schema_fingerprint(
     schema: Any,  # a Schema
 ) -> str:
     "A checksum of the names and kinds of the columns."
-    kinds = [[column.name, type(column).__name__] for column in schema.columns]
+    kinds = [[c.name, type(c.plain).__name__] for c in schema.columns]
     return hashlib.sha256(json.dumps(sorted(kinds)).encode()).hexdigest()[:16]
 
 

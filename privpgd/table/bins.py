@@ -193,6 +193,10 @@ class BinnedColumn(Column):
         "Numbers as whole numbers of the finest unit; outside ones at the bounds."
         raise NotImplementedError
 
+    def from_units(self, units: np.ndarray) -> pd.Series:
+        "Values of the column's dtype from whole numbers of the finest unit."
+        raise NotImplementedError
+
     @property
     def grid(self) -> Grid:
         "The cells of the fine histogram, from public facts."

@@ -157,6 +157,24 @@ class Column:
         )
 
     @property
+    def plain(self) -> "Column":
+        "The facts of the values in the table; a column that is measured otherwise."
+        return self
+
+    def with_plain(self, column: "Column") -> "Column":
+        "The same column with other facts of the values in the table."
+        return column
+
+    def read(
+        self,
+        table: Any,  # a table, as narwhals sees it
+        columns: Any,  # a list of columns: all of the table
+        total: bool = False,  # without an error or a warning
+    ) -> Any:  # (n,) a pandas or narwhals series
+        "What is encoded: the values of this column."
+        return table[self.name]
+
+    @property
     def n_levels(self) -> int:
         "Number of levels or bins, without the code for missing values."
         raise NotImplementedError

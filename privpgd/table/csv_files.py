@@ -165,7 +165,7 @@ MISSING_WORDS = {
 
 def csv_type(column: Column) -> pa.DataType:
     "The type in which a column of a CSV file is read."
-    axis = column.axis
+    axis = column.plain.axis
     text = isinstance(column, Identifier) or column.format is not None
     if axis.kind == "date" or text:
         return pa.string()

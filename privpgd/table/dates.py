@@ -305,11 +305,17 @@ class Datetime(BinnedColumn):
         self, codes: np.ndarray, placement: str, rng: np.random.Generator
     ) -> pd.Series:
         if self.fine is not None:
-            ticks = self.fine.place(codes, placement, rng)
-        else:
-            ticks = place_in_bins(*self._ticks, codes, placement, rng)
-        instants = pd.Series((ticks * self._tick).view("datetime64[us]"))
+            return self.from_units(self.fine.place(codes, placement, rng))
+        return self.from_units(place_in_bins(*self._ticks, codes, placement, rng))
+
+    def from_units(self, units: np.ndarray) -> pd.Series:
+        instants = pd.Series((units * self._tick).view("datetime64[us]"))
         return instants.astype(output_dtype(self).replace("[D]", "[s]"))
+
+    @property
+    def per_unit(self) -> int:
+        "Ticks in a day."
+        return _TICKS["D"] // self._tick
 
     def _label(self, code: int) -> str:
         return f"from {_iso_text(from_microseconds(self._ends[0][code]))}"

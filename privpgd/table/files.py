@@ -247,7 +247,7 @@ class FileSource(TableSource):
     ) -> Iterator[pa.Table]:
         known = {name: text for name, text in folders.items() if name in schema.names}
         constants = {
-            name: _folder_scalar(path, schema[name], text, self.total)
+            name: _folder_scalar(path, schema[name].plain, text, self.total)
             for name, text in known.items()
         }
         own = [name for name in schema.names if name not in constants]

@@ -240,6 +240,11 @@ class Numeric(BinnedColumn):
         return min(max(9 - digits, 0), 12)
 
     @property
+    def per_unit(self) -> int:
+        "Finest units in one."
+        return 10**self._places
+
+    @property
     def _unit_limits(self) -> tuple[int, int]:
         "The public bounds, in whole numbers of the finest unit."
         unit = 10**self._places
@@ -268,6 +273,9 @@ class Numeric(BinnedColumn):
 
     def _from_units(self, units: np.ndarray) -> np.ndarray:
         return units if self._whole else units / 10.0**self._places
+
+    def from_units(self, units: np.ndarray) -> pd.Series:
+        return pd.Series(self._from_units(units)).astype(output_dtype(self))
 
     @cached_property
     def edges(self) -> np.ndarray:
@@ -329,8 +337,7 @@ class Numeric(BinnedColumn):
     ) -> pd.Series:
         dtype = output_dtype(self)
         if self.fine is not None:
-            units = self.fine.place(codes, placement, rng)
-            return pd.Series(self._from_units(units)).astype(dtype)
+            return self.from_units(self.fine.place(codes, placement, rng))
         first, last = self._ends
 
         def place(placement: str) -> np.ndarray:

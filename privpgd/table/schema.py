@@ -60,6 +60,7 @@ from ..core.expressions import text_rules
 from ..core.files import write_text
 from ..core.records import Axis
 from .cleaning import FileFormat, TextFormat
+from .gaps import Gap, base_first
 from .grids import Fine
 from .keys import Key, as_key
 from .levels import Boolean, Categorical, Ordinal
@@ -73,6 +74,7 @@ KINDS: dict[str, type] = {
     "categorical": Categorical,
     "boolean": Boolean,
     "datetime": Datetime,
+    "gap": Gap,
 }
 
 
@@ -104,6 +106,8 @@ def column_from_dict(item: Any) -> Column:
         for f in dataclasses.fields(KINDS[kind])
     }
     check_form(values, form, f"Column {name!r}")
+    if "column" in values:  # of cells and distances
+        values["column"] = column_from_dict(values["column"])
     return KINDS[kind](**values)
 
 
@@ -113,14 +117,12 @@ class CellColumn(Column):
     "A column whose codes are the finest cells of the grid of another one."
 
     name: str  # of the other column
-    column: Any  # the other column, or its facts as JSON has them
+    column: Any  # the other column
     missing: bool = False
     dtype: str | None = None
     source: str = "declared"
 
     def __post_init__(self):
-        if isinstance(self.column, dict):
-            object.__setattr__(self, "column", column_from_dict(self.column))
         object.__setattr__(self, "missing", self.column.missing)
 
     @property
@@ -129,6 +131,13 @@ class CellColumn(Column):
 
     def clean(self, values: pd.Series) -> pd.Series:
         return self.column.clean(values)
+
+    @property
+    def plain(self) -> Any:
+        return self.column.plain
+
+    def read(self, table: Any, columns: Any, total: bool = False) -> Any:
+        return self.column.read(table, columns, total)
 
     @property
     def low(self) -> Any:  # for the warning of clipped values
@@ -257,6 +266,7 @@ class ColumnList:
     # columns that name persons or records: not measured, new in the copy
     keys: Sequence[Key] = ()
     spent: ClassVar[Any] = None  # what learning them has cost, if they were learned
+    gaps: ClassVar[tuple] = ()  # columns that are distances, each after its base
 
     def __post_init__(self):
         single = isinstance(self.columns, Column)
@@ -280,6 +290,7 @@ class ColumnList:
             problem = f"The key {twice[0]!r} is a column that is measured, too"
             raise SchemaError(problem, "take one of them out")
         object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "gaps", tuple(base_first(columns)))
         object.__setattr__(self, "keys", keys)
         object.__setattr__(self, "file", read_file_format(self.file))
         for key in RULE_KEYS:
@@ -331,7 +342,8 @@ def _encode_any_series(column: Column, series: Any) -> np.ndarray:
     "Codes of a column of any table, also of values that pandas cannot hold."
 
     def encode(part: Any) -> np.ndarray:
-        return column.encode_total(to_pandas_series(part))
+        pandas = isinstance(part, pd.Series)
+        return column.encode_total(part if pandas else to_pandas_series(part))
 
     return read_by_halves(encode, series, column.stray_codes)
 
@@ -350,11 +362,13 @@ class Coder(ColumnList):
         table = open_frame(frame, self.names, not total, self.key_names)
         codes = np.empty((len(table), len(self)), np.int32)
         for j, column in enumerate(self.columns):
-            series = table[column.name]
+            series = column.read(table, self, total)
             if total:
                 codes[:, j] = _encode_any_series(column, series)
             else:
-                codes[:, j] = column.encode(to_pandas_series(series))
+                pandas = isinstance(series, pd.Series)
+                values = series if pandas else to_pandas_series(series)
+                codes[:, j] = column.encode(values)
         return codes
 
     def decode(
@@ -363,12 +377,39 @@ class Coder(ColumnList):
         # "uniform": anywhere in the bin; "centre": in its middle
         placement: str = "uniform",
         seed: int | np.random.Generator | None = None,  # for the uniform placement
+        # column name -> (n,) values that it has already; of a distance, the distances
+        known: Mapping[str, Any] = MappingProxyType({}),
+        finish: bool = True,  # False: leave distances as they are
     ) -> pd.DataFrame:  # (n, d) table in the declared dtypes
         "Turn codes into a table that encodes to the same codes."
         codes = check_codes(codes, self.names, self.shape)
         rng = np.random.default_rng(seed)
         columns = zip(self.columns, codes.T)
-        return pd.DataFrame({c.name: c.decode(x, placement, rng) for c, x in columns})
+        drawn = {c.name: c.decode(x, placement, rng) for c, x in columns}
+        for name, values in known.items():
+            drawn[name] = pd.Series(values).astype(drawn[name].dtype)
+        frame = pd.DataFrame(drawn)
+        return self.finish(frame) if finish else frame
+
+    def finish(
+        self,
+        frame: pd.DataFrame,  # some columns of the schema, with distances
+    ) -> pd.DataFrame:  # a distance without its base is left out
+        "The table of decoded distances: each is added to its base."
+        frame = frame.copy(deep=False) if self.gaps else frame
+        for gap in self.gaps:
+            if gap.name in frame and gap.base in frame:
+                frame[gap.name] = gap.finish(frame, self)
+            elif gap.name in frame:
+                frame = frame.drop(columns=gap.name)
+        return frame
+
+    @property
+    def plain(self) -> "Schema":
+        "The schema of the values in the table, without distances."
+        if not self.gaps:
+            return cast("Schema", self)
+        return self.with_columns([c.plain for c in self.columns])
 
     def select(
         self,
@@ -386,6 +427,9 @@ class Coder(ColumnList):
     ) -> "Schema":  # it knows what learning this one has cost
         "A schema with other columns for the same table."
         taken = {column.name for column in columns}
+        columns = [
+            c if getattr(c, "base", c.name) in taken else c.plain for c in columns
+        ]
         keys = self.keys if keys is None else keys
         keys = [key for key in keys if key.name not in taken]
         schema = cast("Schema", type(self)(columns, file=self.file, keys=keys))
@@ -424,12 +468,13 @@ class Coder(ColumnList):
         with warnings.catch_warnings():
             if public:  # the advice depends on what the rows hold
                 warnings.simplefilter("ignore", StorageWarning)
-            columns = [needed_format(c, table[c.name]) for c in self.columns]
+            plain = [c.plain for c in self.columns]
+            columns = [needed_format(c, table[c.name]) for c in plain]
             stored = [remember_storage(c, dtypes[c.name]) for c in columns]
         if public:  # what comes back anyway is not remembered, however it was stored
-            pairs = zip(self.columns, stored)
+            pairs = zip(plain, stored)
             stored = [c if output_dtype(c) == output_dtype(s) else s for c, s in pairs]
-        return self.with_columns(stored)
+        return self.with_columns([c.with_plain(s) for c, s in zip(self, stored)])
 
 
 # %% ../../nbs/table/schema.ipynb #c086

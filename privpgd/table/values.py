@@ -55,6 +55,7 @@ def binned_values(
     column: Any,  # a numeric or date column of the schema
 ) -> np.ndarray:  # (n,) numbers or dates
     "Numbers or dates as an array; text and Python objects are read as the schema does."
+    column = column.plain
     series = column.clean(series)
     values = plain_values(series)
     if values.dtype != object:
@@ -70,6 +71,7 @@ def binned_values(
 # %% ../../nbs/table/values.ipynb #s23w
 def _read_values(series: pd.Series, column: Any) -> np.ndarray:
     "What `any_values` gives, unless a value stops the program."
+    column = column.plain
     series = column.clean(series)
     place = np.flatnonzero(~series.isna().to_numpy(bool))
     known = series.iloc[place]
