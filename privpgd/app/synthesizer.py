@@ -480,7 +480,7 @@ def _order_of(model: Any) -> int | None:
 
 
 def _with_distances(model: Any, schema: Schema) -> Schema:
-    "The schema in which ordered columns are distances, where no requirement forbids it."
+    "The schema with distances for ordered columns, where no requirement forbids it."
     if model.preset == "paper" or model.penalties:
         return schema
     texts = [c for c in model.constraints if getattr(c, "text", None) is not None]
