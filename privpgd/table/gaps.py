@@ -299,17 +299,17 @@ def _gap(
     columns: Mapping[str, Column], own: str, base: str, sign: int, strict: bool
 ) -> Gap | None:
     "The column as a distance from another one; None where it does not qualify."
-    column, other = columns[own], columns[base].plain
+    column: Any = columns[own]
+    other: Any = columns[base].plain
     binned = isinstance(column, (Numeric, Datetime)) and type(column) is type(other)
     if not binned or own in _chain(base, columns):
         return None
-    facts: Any = column
-    limits = facts.limits, getattr(other, "limits")
+    limits = column.limits, other.limits
     inside = limits[1][1] <= limits[0][1] if sign > 0 else limits[1][0] >= limits[0][0]
-    if not facts.learnable or not inside or (other.missing and not column.missing):
+    if not column.learnable or not inside or (other.missing and not column.missing):
         return None
     far = limits[0][1] - limits[1][0] if sign > 0 else limits[1][1] - limits[0][0]
-    reach = far / _DAY if isinstance(facts, Datetime) else float(far)
+    reach = far / _DAY if isinstance(column, Datetime) else float(far)
     return Gap(own, base, column, reach, sign, strict) if reach > 0 else None
 
 
