@@ -562,7 +562,7 @@ def plan(
     epsilon, delta = float(epsilon), float(delta)
     n = _check_rows(n)
     unit = Unit(o.neighbors, o.person, o.max_rows)
-    if o.preset != "paper" and getattr(schema, "rules", ()):
+    if o.preset != "paper" and isinstance(schema, Schema):
         schema = with_gaps(schema)
     scales, planned, lines = _two_stages(schema, n, budget, o, unit)
     if ids := measures_rows(schema, o.person):

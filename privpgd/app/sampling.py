@@ -158,7 +158,7 @@ def _decode_rows(
 ) -> pd.DataFrame:
     "Rows of a model in the original units."
     placed = getattr(model, "placed_", {})
-    known = {name: values[rows] for name, values in placed.items()} | chosen
+    known = {name: values[rows] for name, values in placed.items()} | dict(chosen)
     seed = int(rng.integers(2**31))
     return model.schema_.decode(model.codes_[rows], seed=seed, known=known)
 

@@ -104,8 +104,9 @@ def _is_kept(rule: Rule, distances: Mapping[str, Axis]) -> bool:
     axis = distances.get(rule.columns[0])
     if axis is None or len(rule.columns) > 1 or tree.operands[1] != Constant(0):
         return False
-    ends = np.array([np.min(axis.first), np.max(axis.last)], float)
-    return bool(obeys(rule, [ends]).all())
+    facts: Any = axis
+    ends = np.concatenate([facts.first, facts.last])
+    return bool(obeys(rule, [ends.astype(float)]).all())
 
 
 def _schema_rules(schema: Any, constraints: Sequence) -> list[Rule]:
