@@ -138,18 +138,30 @@ def least_squares(design, target):
 def logistic(design, target):
     "Slopes of a logistic regression by Newton's method, and their errors."
 
-    def fit(t):
-        x, y = _with_ones(design(t)), target(t)
-        found = np.zeros(x.shape[1])
+    start = {}  # the last answer, from which the next search sets out
+
+    def search(x, y, found):
         for _ in range(25):
             chance = 1 / (1 + np.exp(-np.clip(x @ found, -30, 30)))
-            inner = (x * (chance * (1 - chance))[:, None]).T @ x
+            inner = (x.T * (chance * (1 - chance))) @ x
             inner[np.diag_indices_from(inner)] += 1e-9
             step = np.linalg.solve(inner, x.T @ (y - chance))
             found = found + step
-            if np.abs(step).max() < 1e-6:
+            size = np.abs(step).max()
+            if size < 1e-5:  # the next step would be its square
+                return found, inner
+            if size > 1e3:
                 break
-        return found, inner
+        return None
+
+    def fit(t):
+        x, y = _with_ones(design(t)), target(t)
+        zeros = np.zeros(x.shape[1])
+        answer = search(x, y, start.get("found", zeros)) or search(x, y, zeros)
+        if answer is None:
+            return np.full(x.shape[1], np.nan), np.eye(x.shape[1])
+        start["found"] = answer[0]
+        return answer
 
     def error(t):
         return np.sqrt(np.diag(np.linalg.inv(fit(t)[1])))[1:]
@@ -192,19 +204,18 @@ ADULT = Schema(
     [
         Numeric("age", 17, 90, integer=True),
         Numeric("education_num", 1, 16, integer=True),
-        Categorical("marital_status", ["Married-civ-spouse", "other"], other="other"),
-        Categorical("sex", ["Female", "Male"]),
+        Boolean("married"),
+        Boolean("male"),
         Numeric("hours_per_week", 1, 99, integer=True),
         Numeric("capital_loss", 0, 5000, integer=True),
-        Categorical("income", ["<=50K", ">50K"]),
+        Boolean("rich"),
     ]
 )
 
 
 def _adult_design(t):
-    columns = numbers(t, "age", "education_num", "hours_per_week") / [10, 1, 10]
-    flags = [t["sex"] == "Male", t["marital_status"] == "Married-civ-spouse"]
-    return np.c_[columns, np.stack([np.asarray(f, float) for f in flags], 1)]
+    columns = numbers(t, "age", "education_num", "hours_per_week", "male", "married")
+    return columns / [10, 1, 10, 1, 1]
 
 
 def _is(name, level):
@@ -214,15 +225,15 @@ def _is(name, level):
 ADULT_STATISTICS = {
     "mean age": mean(one("age")),
     "mean capital loss": mean(one("capital_loss")),
-    "share rich": mean(_is("income", ">50K")),
-    "difference of hours by sex": difference(one("hours_per_week"), _is("sex", "Male")),
-    "difference of rich by sex": difference(_is("income", ">50K"), _is("sex", "Male")),
+    "share rich": mean(one("rich")),
+    "difference of hours by sex": difference(one("hours_per_week"), one("male")),
+    "difference of rich by sex": difference(one("rich"), one("male")),
     "median age": quantile(one("age"), 0.5),
     "0.9 quantile of hours": quantile(one("hours_per_week"), 0.9),
     "linear regression": least_squares(
         lambda t: np.delete(_adult_design(t), 2, 1), one("hours_per_week")
     ),
-    "logistic regression": logistic(_adult_design, _is("income", ">50K")),
+    "logistic regression": logistic(_adult_design, one("rich")),
 }
 
 
@@ -262,13 +273,15 @@ ACS_STATISTICS = {
 def resampled(name, schema):
     "Rows of a public table, drawn with replacement; the table is the population."
     data = load_dataset(name, download=False)
-    whole = pd.concat([data.train, data.test], ignore_index=True)[schema.names]
+    whole = pd.concat([data.train, data.test], ignore_index=True)
+    if name == "adult":
+        whole["married"] = whole["marital_status"] == "Married-civ-spouse"
+        whole["male"] = whole["sex"] == "Male"
+        whole["rich"] = whole["income"] == ">50K"
+    whole = whole[schema.names].copy()
     for column in schema.columns:
         if type(column).__name__ in ("Ordinal", "Numeric"):
             whole[column.name] = whole[column.name].astype(float).astype(int)
-    if name == "adult":
-        married = whole["marital_status"] == "Married-civ-spouse"
-        whole["marital_status"] = np.where(married, "Married-civ-spouse", "other")
 
     def draw(n, rng):
         if n is None:
@@ -297,7 +310,8 @@ def truth_of(name, draw, statistics, folder):
 
 
 TABLES = 5  # samples of the copy in Rubin's rule
-REPLICATES = 20
+REPLICATES = 20  # tables of model.replicates
+EVERY = 4  # trials of which one has replicates
 
 
 def flat(*values):
@@ -313,23 +327,25 @@ def by_rubin(statistic, tables, **options):
     answers = []
     for j, (found, spread) in enumerate(zip(values, errors**2)):
         more = {"base": start[j], "step": options["step"]} if options else {}
-        one = combine(found, spread, **more)
+        try:
+            one = combine(found, spread, **more)
+        except InputError:  # a table on which the statistic has no answer
+            answers.append([np.nan, np.nan])
+            continue
         answers.append([one.value, one.high - one.value])
     return answers
 
 
-def one_trial(schema, statistics, rows, epsilon, seed, order=None):
+def one_trial(schema, statistics, rows, epsilon, seed, **options):
     "Lines of one table: every statistic in five ways."
     n = len(rows)
     began = time.process_time()
-    model = PrivPGD(
-        epsilon, 1e-6, seed=seed, n_particles=20_000, order=order, verbose=False
-    )
+    model = PrivPGD(epsilon, 1e-6, seed=seed, verbose=False, **options)
     model.fit(rows, schema)
     fitted = time.process_time() - began
     copy = model.sample()
     copies = [model.sample(n, seed=seed + k) for k in range(TABLES)]
-    made = model.replicates(REPLICATES, "rows", rows=n)
+    made = model.replicates(REPLICATES, "rows", rows=n) if seed % EVERY == 0 else None
     for what, f in statistics.items():
         began = time.process_time()
         try:
@@ -343,7 +359,9 @@ def one_trial(schema, statistics, rows, epsilon, seed, order=None):
         ours = flat(found.value, found.std_error, found.low, found.high)
         unseen = flat(found.unmeasured)[0]
         rubin = by_rubin(f, copies)
-        replicated = by_rubin(f, made, base=made.base, step=made.step)
+        replicated = None
+        if made is not None:
+            replicated = by_rubin(f, made, base=made.base, step=made.step)
         for j in range(len(unseen)):
             yield {
                 "statistic": what,
@@ -351,7 +369,7 @@ def one_trial(schema, statistics, rows, epsilon, seed, order=None):
                 "rows": [float(v[j]) for v in real],
                 "naive": [float(naive[0][j]), naive[1][j] * np.sqrt(len(copy) / n)],
                 "rubin": rubin[j],
-                "replicates": replicated[j],
+                "replicates": replicated and replicated[j],
                 "ours": [float(v[j]) for v in ours],
                 "unmeasured": round(float(unseen[j]), 4),
                 "method": found.method,
@@ -371,6 +389,7 @@ def main():
         "--first", type=int, default=0, help="number of the first trial"
     )
     parser.add_argument("--order", type=int, help="largest number of columns together")
+    parser.add_argument("--particles", type=int, default=20_000, help="rows of a copy")
     parser.add_argument(
         "--minutes", type=float, default=np.inf, help="of processor time; then stop"
     )
@@ -382,6 +401,7 @@ def main():
     for name in asked.populations:
         draw = POPULATIONS[name][2]()
         known[name] = draw, truth_of(name, draw, POPULATIONS[name][1], asked.out)
+    options = {"order": asked.order, "n_particles": asked.particles}
     last = asked.first + asked.trials
     cells = itertools.product(
         range(asked.first, last), asked.rows, asked.epsilons, asked.populations
@@ -395,7 +415,7 @@ def main():
         rows = draw(n, np.random.default_rng([11, n, seed]))
         facts = {"population": name, "n": n, "epsilon": epsilon, "seed": seed}
         text = ""
-        for line in one_trial(schema, statistics, rows, epsilon, seed, asked.order):
+        for line in one_trial(schema, statistics, rows, epsilon, seed, **options):
             target = truth[line["statistic"]][line["part"]]
             text += json.dumps(facts | {"truth": target} | line) + "\n"
         with (asked.out / f"{name}.jsonl").open("a") as lines:

@@ -123,7 +123,7 @@ def combine(
     between = (1 + 1 / k) * found.var(ddof=1) / step**2
     within = 0.0 if variances is None else float(np.mean(variances))
     error = float(np.sqrt(between + within))
-    freedom = (k - 1) * (1 + within / max(between, 1e-300)) ** 2
-    freedom = float(min(freedom, 1e6))
+    ratio = min(within / max(between, 1e-300), 1e6)
+    freedom = float(min((k - 1) * (1 + ratio) ** 2, 1e6))
     half = float(stdtrit(freedom, 0.5 + level / 2)) * error
     return Combined(value, value - half, value + half, error, level, freedom)
