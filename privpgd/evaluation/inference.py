@@ -221,6 +221,7 @@ class _Correction:
     value: np.ndarray  # (k,) the corrected estimate
     variance: np.ndarray  # (k,) of noise, and of sampling if it counts
     freedom: float = np.inf  # degrees of freedom of the variance
+    resolved: tuple[float, float] = (-np.inf, np.inf)  # where a location may lie
 
 
 def _cell_means(f: Callable, base: Base) -> np.ndarray:  # (live, k)
@@ -316,15 +317,23 @@ def monotone_correction(
 
     weights = fitted(design.shares)
     value = f(repeat_rows(table, weights, order))
-    squares = []
+    below = np.cumsum(weights[order])
+    squares, moves = [], []
     for _ in range(replicates):
         drawn = _draw_rows(weights, design.n, about, rng)
         found = design.marginals(drawn) + design.draw_noise(rng)
         again = fitted(found, design.draw_prior(rng))
         squares.append((f(repeat_rows(table, again, order)) - value) ** 2)
+        moves.append((np.cumsum(again[order]) - below) ** 2)
     whole = all(float(v).is_integer() for v in values[:1000])
     lattice = 0.25 if whole and (value == np.round(value)).all() else 0.0
-    return _Correction(value, np.mean(squares, 0) + lattice, replicates)
+    variance = np.mean(squares, 0) + lattice
+    if not np.allclose(f(table + 1), f(table) + 1):  # no location
+        return _Correction(value, variance, replicates)
+    error = np.sqrt(np.mean(moves, 0))
+    known = values[order][np.minimum(below, below[-1] - below) > 2 * error]
+    ends = (known[0], known[-1]) if len(known) else (np.inf, -np.inf)
+    return _Correction(value, variance, replicates, ends)
 
 
 # %% ../../nbs/evaluation/inference.ipynb #c84fc42
@@ -495,18 +504,22 @@ def _correct(
     return "one step", one_step_correction(f, base, about, replicates, rng)
 
 
-def _refusals(unseen: np.ndarray) -> tuple[str, ...]:
-    "A sentence if some numbers depend on what was never measured."
-    lost = unseen > UNMEASURED
-    if not lost.any():
-        return ()
-    which = "The number" if len(unseen) == 1 else f"{lost.sum()} of {len(unseen)}"
+def _refusals(unseen: np.ndarray, far: np.ndarray, ends: tuple) -> list[str]:
+    "A sentence if some numbers depend on what was never measured, or on thin tails."
     share = 100 * min(unseen.max(), 1)
-    return (
-        f"{which} refused: {share:.0f} % of the influence of the rows on "
-        "it lies outside the measured marginals, so that copies that agree with all "
-        "measurements may disagree on it. Measure the columns together.",
-    )
+    reasons = {
+        f"{share:.0f} % of the influence of the rows on it lies outside the measured "
+        "marginals, so that copies that agree with all measurements may disagree on "
+        "it. Measure the columns together.": unseen > UNMEASURED,
+        f"below {ends[0]:.6g} and above {ends[1]:.6g} are fewer rows than the noise "
+        "can tell from none, so that nothing tells how far out it lies.": far,
+    }
+    return [
+        f"{'The number' if lost.size == 1 else f'{lost.sum()} of {lost.size}'} "
+        f"refused: {why}"
+        for why, lost in reasons.items()
+        if lost.any()
+    ]
 
 
 def estimate_statistic(
@@ -547,10 +560,11 @@ def estimate_statistic(
     error = np.sqrt(variance)
     freedom = min(found.freedom, 1e6)
     half = float(stdtrit(freedom, 0.5 + level / 2)) * error
-    reasons = _refusals(unseen)
+    far = (value < found.resolved[0]) | (value > found.resolved[1])
+    reasons = _refusals(unseen, far, found.resolved)
     for reason in reasons:
         warnings.warn(reason, InferenceWarning, stacklevel=3)
-    lost = np.where(unseen > UNMEASURED, np.nan, 0.0)
+    lost = np.where((unseen > UNMEASURED) | far, np.nan, 0.0)
     numbers = (value + lost, value - half + lost, value + half + lost, error + lost)
     value, low, high, error = (statistic.like_first(v) for v in numbers)
     return Estimate(
@@ -564,7 +578,7 @@ def estimate_statistic(
         unmeasured=statistic.like_first(unseen),
         method=method,
         columns=tuple(names),
-        refused=reasons,
+        refused=tuple(reasons),
     )
 
 
