@@ -373,6 +373,7 @@ def one_trial(schema, statistics, rows, epsilon, seed, **options):
                 "ours": [float(v[j]) for v in ours],
                 "unmeasured": round(float(unseen[j]), 4),
                 "method": found.method,
+                "particles": len(copy),
                 "order": max(len(m.clique) for m in model.measurements_),
                 "fit_seconds": round(fitted, 2),
                 "seconds": round(seconds, 2),
