@@ -30,6 +30,7 @@ from privpgd.evaluation.neighbours import (
     rule_cases,
     select_cases,
     statistic_cases,
+    with_persons,
 )
 
 from ..constrain.statistics import Share
@@ -40,6 +41,7 @@ from ..private.auditing import Audit, Run, Step, Tape, run_release
 from ..private.ledger import Ledger
 from ..private.measure import measure
 from ..private.noise import discrete_gaussian_pmf
+from ..private.rows_each import learn_max_rows
 from ..private.select import run_selector
 from ..private.statistics import measure_statistic
 from ..table.schema import Schema
@@ -87,6 +89,13 @@ def ledger_cases() -> Iterator[Case]:
         third = measure(table, SCHEMA, rest, None, ledger=ledger)[0]
         return (first, second, third), ledger
 
+    def levels_first(table):
+        ledger = Ledger(BUDGET)  # a filter, from whose delta the lists take a part
+        kinds = {name: "categorical" for name in "abc"}
+        part = Budget(epsilon=1, delta=1e-5)
+        schema, _ = Schema.learn(table, kinds, part, ledger=ledger, missing=False)
+        return (schema, measure(table, schema, 2, None, ledger=ledger)[0]), ledger
+
     def in_file(table):
         with tempfile.TemporaryDirectory() as folder:
             ledger = Ledger.open(Path(folder) / "account", BUDGET, planned=True)
@@ -111,9 +120,30 @@ def ledger_cases() -> Iterator[Case]:
         found, ledger = measure(table, schema, 2, small)  # a ledger of its own
         return (schema, found), ledger
 
+    def in_use(table):
+        kinds = {name: "categorical" for name in "abc"}
+        ledger = Ledger(Budget(epsilon=6, delta=1e-5), planned=True)
+        found = []
+        for _ in range(2):  # learned apart, each with a ledger of its own
+            schema, _ = Schema.learn(table, kinds, small, missing=False)
+            found.append((schema, measure(table, schema, 2, small, ledger=ledger)[0]))
+        old = Share({"a": "x"})
+        share, _ = measure_statistic(table, schema, old, small, ledger=ledger)
+        return (found, share.value), ledger
+
+    def rows_first(table):
+        most, _ = learn_max_rows(table, SCHEMA, small, person="who")
+        ledger = Ledger(Budget(epsilon=4, delta=1e-5), person="who")
+        unit: dict = dict(person="who", max_rows=most, ledger=ledger)
+        return measure(table, SCHEMA, 2, small, **unit)
+
+    people = [with_persons(table, rows) for table, rows in ((here, 5), (there, 1))]
     yield Case("one ledger", composed, here, there, paths=3)
     yield Case("carried to a new ledger", carried, here, there)
+    yield Case("carried to a ledger in use", in_use, here, there)
+    yield Case("carried to a ledger, rows a person", rows_first, *people)
     yield Case("widths after looking", looking, here, there, paths=4)
+    yield Case("widths after looking, levels first", levels_first, here, there)
     yield Case("ledger in a file", in_file, here, there)
     yield Case("ledger in a file, two owners", two_owners, here, there)
 
@@ -220,7 +250,8 @@ def _listed(release: Callable, table: Any, first: Run, cell: int, answer: int) -
     forced = np.full(len(step.given), -(10**6))
     forced[cell] = answer
     tape = Tape()
-    tape.steps = [Step(step.kind, step.given, step.scale, forced)]
+    forged = Step(step.kind, step.given, step.scale, forced)
+    tape.steps = [forged, *first.tape.steps[1:]]
     played = run_release(release, table, replace(first, tape=tape))
     return "other" in played.output and "zed" in played.output
 
@@ -230,20 +261,24 @@ def level_leak(
     levels: int = 1,  # in how many levels, all of this person alone
     # each level is in the row of another person, and the claim is for all of them
     group: bool = False,
+    columns: int = 1,  # lists that are learned, each with the level
+    budget: Budget = BUDGET,
 ) -> tuple[float, float, float]:  # found, claimed, and with a threshold one less
     "Probability that a level of one person is listed, and what the ledger says."
     names = [f"zed{i}" for i in range(levels)] if levels > 1 else ["zed"] * rows
     common = ["north", "south"] * 50
     who = [f"p{i}" for i in range(100)] + ["q"] * len(names)
-    table = pd.DataFrame({"town": common + names, "who": who})
+    lists = [f"town{i}" for i in range(columns)]
+    table = pd.DataFrame({**dict.fromkeys(lists, common + names), "who": who})
+    kinds = dict.fromkeys(lists, "categorical")
     person = dict(person="who", max_rows=rows) if rows > 1 else {}
 
     def release(table):
-        read = table if rows > 1 else table[["town"]]
-        return Schema.learn(read, {"town": "categorical"}, BUDGET, **person)
+        read = table if rows > 1 else table[lists]
+        return Schema.learn(read, kinds, budget, **person)
 
     first = run_release(release, table)
-    cell = sorted(set(table["town"])).index(names[0])
+    cell = sorted(set(table[lists[0]])).index(names[0])
     low, high = 0, 10**5  # not listed, listed
     assert not _listed(release, table, first, cell, low)
     assert _listed(release, table, first, cell, high)
@@ -259,7 +294,8 @@ def level_leak(
     size = levels if group else 1
     own = [e for e in first.ledger.entries if isinstance(e, GenericEntry)]
     claimed = sum(e.for_group(size).delta for e in own)
-    return levels * tails[0], claimed, levels * tails[1]
+    chances = levels * columns
+    return chances * tails[0], claimed, chances * tails[1]
 
 
 # %% ../../nbs/evaluation/battery.ipynb #c1fadce
@@ -289,16 +325,20 @@ def battery(
 def plot_audits(
     audits: Iterable[Audit],  # a bar for each
     ax: Any = None,  # matplotlib axes, new ones if not given
+    # name of an audit -> that of its bar; audits with the same one share a bar
+    label: Callable[[str], str] = str,
 ) -> Any:  # the axes
     "Claimed ε as bars, and audited ε as dots."
     shown = list(audits)[::-1]
-    names = [found.name for found in shown]
-    ax = canvas(ax, 7.0, 0.17 * len(shown) + 0.8)
-    claims = [found.claimed for found in shown]
-    ax.barh(names, claims, alpha=0.4, color=GREY, label="claimed")
+    names = [label(found.name) for found in shown]
+    claims: dict[str, float] = {}
+    for name, found in zip(names, shown):
+        claims[name] = max(claims.get(name, 0.0), found.claimed)
+    ax = canvas(ax, 7.0, 0.17 * len(claims) + 0.8)
+    ax.barh(list(claims), list(claims.values()), alpha=0.4, color=GREY, label="claimed")
     dots = [found.found for found in shown]
     ax.plot(dots, names, "o", ms=4, color=BLUE, label="audited")
-    ax.set(xlabel="ε", ylim=(-0.7, len(shown) - 0.3))
+    ax.set(xlabel="ε", ylim=(-0.7, len(claims) - 0.3))
     ax.tick_params(axis="y", labelsize=7)
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return ax

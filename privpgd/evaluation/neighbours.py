@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 
+import privpgd.table.pieces as pieces
 from privpgd.constrain.statistics import (
     Correlation,
     Difference,
@@ -132,6 +134,24 @@ def with_persons(
     return pd.concat([own.iloc[[0] * (rows - 1)], own], ignore_index=True)
 
 
+def _across_pieces(table: pd.DataFrame, rows: int) -> pd.DataFrame:
+    "A long table, sorted by persons, with one of them on both sides of row 4096."
+    others = pd.concat([table.iloc[1:]] * 8, ignore_index=True).iloc[:4200]
+    own = table.iloc[[0] * rows]
+    long = pd.concat([others.iloc[:4094], own, others.iloc[4094:]], ignore_index=True)
+    return long.assign(who=np.r_[np.arange(4094), [4094] * rows, np.arange(4095, 4201)])
+
+
+def _in_pieces(release: Callable) -> Callable:
+    "The same release, while a piece of a table has 4,096 rows."
+
+    def small(table):
+        with patch.object(pieces, "PIECE", 1):
+            return release(table)
+
+    return small
+
+
 def person_cases() -> Iterator[Case]:
     "Marginals whose promise is about all rows of a person."
     tables = [with_persons(table, 5) for table in moving_record()]
@@ -154,6 +174,14 @@ def person_cases() -> Iterator[Case]:
 
     fewer = tables[0].iloc[4:]  # the first person has one row instead of five
     yield Case("rows a person", learned, tables[0], fewer)
+    long = [_across_pieces(table, 5) for table in moving_record()]
+    for words, release in (
+        ("3 rows", counted(max_rows=3)),
+        ("weight one", counted()),
+        ("rows a person", learned),
+    ):
+        other = long[1].drop(index=range(4094, 4098)) if release is learned else long[1]
+        yield Case(f"pieces, {words}", _in_pieces(release), long[0], other)
 
 
 # %% ../../nbs/evaluation/neighbours.ipynb #c582ff6
@@ -161,13 +189,13 @@ def select_cases() -> Iterator[Case]:
     "Private choices of marginals, and their counts."
     here, there = moving_record()
 
-    def selected(name, neighbors="replace", **options):
+    def selected(name, neighbors="replace", budget=BUDGET, **options):
         def release(table):
             found = run_selector(
                 table,
                 SCHEMA,
                 name,
-                BUDGET,
+                budget,
                 generator=ProductGenerator(),
                 neighbors=neighbors,
                 **options,
@@ -191,6 +219,15 @@ def select_cases() -> Iterator[Case]:
     yield Case("mst, persons with 2 rows", person, tables[0], tables[1], paths=3)
     weighed = selected("aim", person="who", rounds=6)
     yield Case("aim, persons, weight one", weighed, tables[0], tables[1], paths=3)
+    large = selected("mst", budget=Budget(epsilon=20, delta=1e-5))
+    yield Case("mst, a large ε", large, here, there, paths=3)
+    alone = [  # nobody else has the level z in the column a
+        table.assign(a=table["a"].where(table.index == 0, table["a"].replace("z", "y")))
+        for table in (here, there)
+    ]
+    tables = [with_persons(table, 5) for table in alone]
+    weighed = selected("mwem", person="who", rounds=3)
+    yield Case("mwem, persons, weight one", weighed, tables[0], tables[1], paths=3)
     added = selected("mwem", "add-remove", rounds=3)
     yield Case("mwem, add-remove", added, here, fewer, paths=3)
     public = {

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-import re
 import secrets
 import warnings
 from collections import Counter
@@ -29,6 +28,7 @@ from scipy.special import log_softmax
 
 from ..table.schema import Schema
 from .account import composed_delta, zcdp_epsilon
+from .claims import account_faults, word_faults
 from .ledger import Ledger
 
 # %% auto #0
@@ -43,6 +43,7 @@ __all__ = [
     "transcript_loss",
     "found_loss",
     "choice_rho",
+    "noise_rho",
     "found_rho",
     "clopper_pearson",
     "attack_delta",
@@ -320,19 +321,27 @@ def choice_rho(
     return found
 
 
+def noise_rho(
+    here: Run,  # with real noise
+    there: Run,  # its replay on the neighbour
+) -> float:
+    "zCDP of the recorded noise, without choices."
+    total = 0.0
+    for a, b in zip(here.tape.steps, there.tape.steps):
+        if a.kind == "noise":
+            shift = a.given.astype(float) - b.given.astype(float)
+            total += float(np.square(shift).sum()) / (2 * a.scale**2)
+    return total
+
+
 def found_rho(
     here: Run,  # with real noise
     there: Run,  # its replay on the neighbour
 ) -> float:
     "zCDP of the recorded steps, added up along the path."
-    total = 0.0
-    for a, b in zip(here.tape.steps, there.tape.steps):
-        if a.kind == "choice":
-            total += choice_rho(a, b)
-        else:
-            shift = a.given.astype(float) - b.given.astype(float)
-            total += float(np.square(shift).sum()) / (2 * a.scale**2)
-    return total
+    steps = zip(here.tape.steps, there.tape.steps)
+    choices = (choice_rho(a, b) for a, b in steps if a.kind == "choice")
+    return noise_rho(here, there) + math.fsum(choices)
 
 
 # %% ../../nbs/private/auditing.ipynb #cc5bfc8
@@ -470,9 +479,10 @@ def audit(
     leaked, faults = bool(faults), faults + _draw_faults(ledger, worlds[0][0][0].tape)
     if not leaked:
         costs, rhos, distance = _path_costs(worlds[0][:paths], ledger.delta)
-        faults += _account_faults(ledger, max(costs), max(rhos))
+        faults += account_faults(ledger, max(costs), max(rhos))
         faults += [x for pair in worlds[0][:paths] for x in _choice_faults(*pair)]
-        faults += _word_faults(ledger, costs[0], distance)
+        moved = noise_rho(*worlds[0][0])
+        faults += word_faults(ledger, costs[0], distance, moved)
     played: tuple = ()
     if games:
         first = np.array([transcript_loss(*pair) for pair in worlds[0]])
@@ -530,24 +540,6 @@ def leaks(
     return found
 
 
-def _account_faults(ledger: Ledger, epsilon: float, rho: float) -> list[str]:
-    "Where the recorded inputs cost more than the ledger says, or than it may."
-    found = []
-    if epsilon > ledger.epsilon * (1 + 1e-3) + 1e-9:
-        found.append("epsilon is above the claim")
-    claimed = math.fsum(e.rho for e in ledger.entries)
-    if rho > claimed * (1 + 1e-6) + 1e-12:
-        found.append("rho is above the claim")
-    granted = ledger.budget.rho or ledger.budget.pair[0]
-    if ledger.spent > granted * (1 + 1e-6):
-        found.append("more is spent than was granted")
-    if not ledger.adaptive and ledger.budget.rho is None:
-        carried = math.fsum(e.rho for e in ledger.carried)
-        if not carried and epsilon > granted * (1 + 1e-3):
-            found.append("epsilon is above the budget")
-    return found
-
-
 def _draw_faults(ledger: Ledger, tape: Tape) -> list[str]:
     "Where draws and entries do not belong together: each entry has one draw."
     drawn = sorted(step.scale for step in tape.steps if step.kind == "noise")
@@ -572,19 +564,6 @@ def _choice_faults(here: Run, there: Run) -> list[str]:
         if np.ptp(moved) > (epsilon or 0.0) * (1 + 1e-6):
             return ["a choice tells more than its epsilon"]
     return []
-
-
-def _word_faults(ledger: Ledger, epsilon: float, distance: float) -> list[str]:
-    "Where the sentences of the receipt promise more than was found."
-    meaning = ledger.meaning
-    powers = [float(x) for x in re.findall(r"e\^([0-9.e+-]*[0-9])", meaning)]
-    rates = [float(x) / 100 for x in re.findall(r"at most ([0-9.]+)%", meaning)]
-    found = []
-    if not powers or min(powers) < epsilon * (1 - 1e-3):
-        found.append("the words promise a smaller epsilon")
-    if not rates or min(rates) < 0.5 + 0.5 * distance - 1e-3:
-        found.append("the words promise fewer right guesses")
-    return found
 
 
 def _game_faults(

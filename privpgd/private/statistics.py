@@ -317,7 +317,8 @@ def measure_statistic(
         rows_counted = n if unit.grid > 1 else found.rows
         sums = np.append(sums, grid * rows_counted)
     facts = moves, sigma, step, len(sums), seed is not None
-    entry = _statistic_entry(statistic, uncovered_columns(schema, account), *facts)
+    whole = getattr(schema, "whole", schema)  # a rule reads one column of many
+    entry = _statistic_entry(statistic, uncovered_columns(whole, account), *facts)
     spent = Spent((entry,), unit.neighbors, unit.person)
     account.spend(spent.entries, unit)
     noisy = discrete_gaussian(sums, sigma, generator)
