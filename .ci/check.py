@@ -6,6 +6,7 @@ import ast
 import filecmp
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -277,6 +278,7 @@ def main():
         "--slow", action="store_true", help="run the cells marked slow as well"
     )
     slow = parser.parse_args().slow
+    print(f"Python {platform.python_version()}")
 
     if changed := drift():
         sys.exit(

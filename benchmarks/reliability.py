@@ -3,6 +3,7 @@
 python benchmarks/reliability.py --out nbs/audits/reliability.jsonl
 python benchmarks/reliability.py --out … --parts kills,together  # some of them
 python benchmarks/reliability.py --out … --parts again  # inputs that went wrong
+python benchmarks/reliability.py --out … --parts suite --log test.log  # of make test
 
 Lines are written as they come. A part that is run again replaces its own lines.
 """
@@ -13,6 +14,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -195,9 +197,12 @@ def run_together(folder: Path, n: int) -> list[dict]:
             )
             for i in range(n)
         ]
-        codes = [child.communicate() and child.returncode for child in children]
+        said = [child.communicate()[1] for child in children]
+        codes = [child.returncode for child in children]
     tables = {(folder / f"t{i}.csv").read_bytes() for i in range(n)}
     facts = dict(runs=n, finished=codes.count(0), different_tables=len(tables))
+    if any(codes):
+        facts["errors"] = sorted({text[-300:] for text, bad in zip(said, codes) if bad})
     return [dict(what="together", **facts, leftovers=len(leftovers(folder)))]
 
 
@@ -233,6 +238,18 @@ def try_again(folder: Path, lines: list[dict]) -> list[dict]:
     return lines
 
 
+def read_suite(log: Path) -> list[dict]:
+    "What the log of `make test` says: notebooks that were run, and those that failed."
+    text = log.read_text(encoding="utf-8", errors="replace")
+    ran = set(re.findall(r"^- Completed (\S+)$", text, re.M))
+    failed = re.findall(r"^\w+ in (\S+\.ipynb):$", text, re.M)
+    names = sorted({Path(path).name for path in failed})
+    python = re.search(r"^Python (\d+\.\d+)", text, re.M)
+    version = python[1] if python else ""
+    facts = dict(python=version, notebooks=len(ran), failed=names)
+    return [dict(what="suite", share=version, **facts)]
+
+
 PARTS = ("together", "kills", "inputs", "engines", "growth")
 
 
@@ -250,6 +267,8 @@ def run_part(part: str, folder: Path, args: argparse.Namespace) -> Iterable[dict
         return try_engines(folder, args.rows)
     if part == "growth":
         return growth()
+    if part == "suite":
+        return read_suite(args.log)
     return try_inputs(folder, int(share) - 1, int(shares))
 
 
@@ -260,9 +279,11 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--together", type=int, default=10)
     parser.add_argument("--rows", type=int, default=500_000, help="for the engines")
+    parser.add_argument("--log", type=Path, help="of make test, for the part suite")
     parser.add_argument("--share", default="1/1", help="of the inputs, such as 2/4")
     args = parser.parse_args()
     out = args.out = Path(args.out).resolve()
+    args.log = args.log and args.log.resolve()
     warnings.simplefilter("ignore")
     for part in args.parts.split(","):
         with tempfile.TemporaryDirectory() as name:

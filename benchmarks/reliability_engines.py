@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from plan import peak_bytes, reset_peak
 
 ENGINES = (
     *("pandas", "polars", "pyarrow", "CSV", "CSV folder", "gzip", "Parquet"),
@@ -152,18 +153,6 @@ def open_table(engine: str, folder: Path) -> Any:
     return dask.dataframe.read_parquet(parquet, split_row_groups=True)
 
 
-def peak_mb() -> int:
-    "The most memory that this process has held since the last reset, in MB."
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(x.split()[1]) for x in lines if x.startswith("VmHWM")) // 1024
-
-
-def reset_peak() -> int:
-    "Let the system forget the peak of this process; what it holds now, in MB."
-    Path("/proc/self/clear_refs").write_text("5")
-    return peak_mb()
-
-
 def write_rows(rows: int) -> dict:
     "The memory of rows that are sampled and written to the standard output."
     from privpgd import PrivPGD
@@ -172,10 +161,11 @@ def write_rows(rows: int) -> dict:
     model = PrivPGD(1.0, 1e-6, n_particles=500, epochs=0, order=2, verbose=False)
     model.fit(wide_table(500), wide_schema())
     write_sample(model, 1000, os.devnull)
-    before = reset_peak()
+    reset_peak()
+    before = peak_bytes()
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         write_sample(model, rows, "-", seed=0)
-    return dict(rows=rows, more_memory_mb=peak_mb() - before)
+    return dict(rows=rows, more_memory_mb=(peak_bytes() - before) // 2**20)
 
 
 def count_once(engine: str, folder: Path) -> dict:
@@ -188,7 +178,8 @@ def count_once(engine: str, folder: Path) -> dict:
         import duckdb
 
         duckdb.connect().execute("select 1").fetchall()
-    before, started = reset_peak(), time.process_time()
+    reset_peak()
+    before, started = peak_bytes(), time.process_time()
     found = count(open_table(engine, folder), schema, pairs)
     seconds = time.process_time() - started
     rows = int(next(iter(found.values())).sum())
@@ -196,7 +187,7 @@ def count_once(engine: str, folder: Path) -> dict:
     return dict(
         rows=rows,
         rows_a_second=round(rows / max(seconds, 1e-9)),
-        more_memory_mb=peak_mb() - before,
+        more_memory_mb=(peak_bytes() - before) // 2**20,
         digest=digest.hexdigest()[:12],
     )
 
