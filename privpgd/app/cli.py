@@ -47,7 +47,8 @@ def _add_command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="examples:\n" + "\n".join(f"  {example}" for example in examples),
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--quiet", action="store_true", help="no progress, no plan")
+    parser.add_argument("--no-progress", action="store_true", help="no progress bars")
     parser.add_argument(
         "--debug", action="store_true", help="show where in the program an error arose"
     )
@@ -335,6 +336,8 @@ def _add_synth(commands: Any) -> None:
     counted: dict = dict(type=_parse_count, metavar="K", help=replicates)
     synth.add_argument("--replicates", **counted)
     _add_shared(synth, *_BUDGET, "--seed", *_METHOD, "--rule", "--unit", "--ledger")
+    beside = "also describe the copy for catalogues and loaders, as JSON-LD"
+    synth.add_argument("--croissant", metavar="FILE", help=beside)
     synth.add_argument(
         "--diagnostics",
         metavar="FILE",
@@ -571,7 +574,8 @@ def _run_command(words: list[str], console: Console) -> int:  # exit code
         output = args.output = "-"
     if output == "-" and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # as files are written
-    console.quiet, console.json, console.output = args.quiet, args.json, output
+    console.quiet = args.quiet or args.no_progress
+    console.json, console.output = args.json, output
     console.debug = args.debug
     console.check()
     return find_command(args.command)(args, console) or 0

@@ -182,7 +182,10 @@ def _check_synth(args: argparse.Namespace) -> None:
     "Refuse outputs and numbers that cannot be."
     check_output(args.output, table=True)
     files = {"--save": args.save, "--report": args.report}
-    files["--diagnostics"] = args.diagnostics
+    files |= {"--diagnostics": args.diagnostics, "--croissant": args.croissant}
+    if args.croissant is not None and args.output == "-":
+        problem = "--croissant describes a file, and -o - writes none"
+        raise InputError(problem, "give -o the name of a file")
     for option, path in files.items():
         if path == "-":
             problem = f"{option} - is not possible, only -o can be the standard output"
@@ -241,7 +244,7 @@ def _make_model(args: argparse.Namespace, schema: Schema) -> Any:
         person=args.person,
         max_rows=args.max_rows,
         seed=args.seed,
-        verbose=not args.quiet,
+        verbose=not (args.quiet or args.no_progress),
     )
     check_arguments(model, schema)
     return model
@@ -335,13 +338,9 @@ def finish_release(console: Console, **facts: Any) -> None:
 
     console.say(ledger_text(console.ledger))
     if console.files:
-        names = textwrap.fill(
-            f"wrote {', '.join(console.files)}",
-            80,
-            subsequent_indent="  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        how: dict = dict(break_long_words=False, break_on_hyphens=False)
+        files = f"wrote {', '.join(console.files)}"
+        names = textwrap.fill(files, 80, subsequent_indent="  ", **how)
         console.say(f"\n{names}")
     ledger = json.loads(console.ledger.to_json())
     console.result(files=console.files, ledger=ledger, **facts)
@@ -369,6 +368,8 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
         console.say(f"{made}\n" + (f"{PLAN_WORDS}\n" if public_n else ""))
 
     from privpgd.app.advice import warnings_of
+    from privpgd.app.croissant import croissant_text
+    from privpgd.app.fitness import release_verdict
     from privpgd.app.storage import mark_seeded
     from privpgd.app.synthesizer import fit_model
 
@@ -392,6 +393,9 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
         console.write(args.report, lambda p: model.report(path=p, unit=args.unit))
     console.write(args.output, lambda p: write_sample(model, rows, p))
     mark_seeded(args.output, console.ledger)
+    if args.croissant is not None:
+        facts = model, args.output, describe_coverage(model, False), args.unit
+        console.write(args.croissant, lambda p: write_page(croissant_text(*facts), p))
     if args.replicates is not None:
         console.step("making replicates")
         _write_replicates(args, model, console)
@@ -400,6 +404,8 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
         console.say(wrapped(learned))
     advice = made.advice if public_n else list(map(shell_words, warnings_of(model)))
     private = not columns_from_data(model) and console.ledger.private
+    if not public_n:  # the plan could not tell
+        console.say("\n".join(wrapped(x, "  = ") for x in release_verdict(model)))
     finish_release(console, rows=rows, private=private, advice=advice)
 
 

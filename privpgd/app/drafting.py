@@ -226,6 +226,8 @@ def _next_steps(args: argparse.Namespace, read: list[str], person: str) -> str:
             "pattern\nsuch as 'debt_*'):\n"
             f"  privpgd schema {file} --declare {shlex.quote(read[0])} -o {file}\n"
         )
+    if person:
+        words += "N: a guess of the number of rows; with --person it is private.\n"
     return words + (
         f"next:\n  privpgd plan {planned} --schema {file}{person}"
         f"\n  privpgd synth {data} --schema {file}{person} -o synth.csv"

@@ -13,6 +13,7 @@ __all__ = [
     "Remedies",
     "remedies",
     "fitness_words",
+    "release_verdict",
 ]
 
 # %% ../../nbs/app/fitness.ipynb #cb24cf9
@@ -22,9 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.records import estimate_total
 from ..private.account import Budget
 from ..private.calibration import calibrate
-from .advice import Expected
+from .advice import Expected, measured_lines
 from .forecast import expected_correlation, forecast_columns
 
 # %% ../../nbs/app/fitness.ipynb #c8ab61d
@@ -195,3 +197,12 @@ def fitness_words(
         noisy = max(use.error for use in graded) > SMALL
         out.append(_remedy_words(needed, n, noisy))
     return tuple(f"{words[0].upper()}{words[1:]}." for words in out)
+
+
+def release_verdict(
+    model: Any,  # fitted
+) -> tuple[str, ...]:  # sentences, the verdict first
+    "Fit for what, from the noise that was drawn and the released number of rows."
+    n = round(estimate_total(model.measurements_))
+    lines = measured_lines(model)
+    return fitness_words(model.schema_, lines, n, model.privacy_.budget)

@@ -35,6 +35,7 @@ from ..evaluation.verdict import axis_scale, grade_columns, verdict
 from ..table.sources import count_rows
 from .advice import measured_lines
 from .charts import bars, folded, paragraph, section, steps, table, text
+from .fitness import release_verdict
 from .forecast import FORECAST_HEAD, forecast_columns, forecast_rows
 from .sampling import sample_rows
 
@@ -273,8 +274,10 @@ def forecast_section(
     if not forecasts:
         return ""
     most = len(forecasts)
+    verdict = "".join(f"<li>{text(words)}</li>" for words in release_verdict(model))
     return section(
-        "What to expect of the columns",
+        "What it is fit for",
+        f"<ul>{verdict}</ul>",
         paragraph(_FORECAST_WORDS),
         table(
             FORECAST_HEAD,

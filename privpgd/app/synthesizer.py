@@ -379,7 +379,9 @@ def _warn_drafted_keys(schema: Schema, person: str | None) -> None:
     if read := [key.name for key in written if key.source == "data"]:
         warnings.warn(
             f"The look of the keys {', '.join(read)} was read from the data without "
-            "noise, and the promise does not cover it: give them the source declared.",
+            "noise, and the promise does not cover it: confirm it with source="
+            "'declared', or privpgd schema schema.json --declare "
+            f"{','.join(read)} -o schema.json.",
             PrivacyWarning,
             stacklevel=4,
         )

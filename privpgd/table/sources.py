@@ -6,6 +6,7 @@
 __all__ = [
     "kind_of",
     "OwnSource",
+    "ArrowSource",
     "open_source",
     "preview",
     "rows_known",
@@ -24,6 +25,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pyarrow as pa
 
 from privpgd.table.pieces import (
     MemorySource,
@@ -65,7 +67,7 @@ def kind_of(
     source: Any,  # a table of any sort
 ) -> str:
     """The kind of a table: "pandas", "polars", "polars-lazy", "pyarrow", "files",
-    "duckdb", "query", "dask", "pyspark", "source", or another frame's name."""
+    "duckdb", "query", "dask", "pyspark", "source", "arrow", or a frame's name."""
     if is_path(source) or isinstance(source, Files):
         return "files"
     if isinstance(source, (list, tuple)) and source and all(map(is_path, source)):
@@ -82,6 +84,8 @@ def kind_of(
     except TypeError:
         if callable(getattr(source, "pieces", None)):
             return "source"
+        if hasattr(source, "__arrow_c_stream__"):
+            return "arrow"
     raise SourceError(
         f"{type(source).__name__} is not a table that can be read",
         "give a frame (pandas, polars, pyarrow, Dask, PySpark), a path or glob of "
@@ -103,7 +107,18 @@ class OwnSource(TableSource):
         return iter(self.table.pieces(schema))
 
 
+class ArrowSource(MemorySource):
+    "An object that gives an Arrow stream, each time that it is asked for one."
+
+    def __init__(self, table: Any):
+        if isinstance(table, pa.RecordBatchReader):
+            problem = "A RecordBatchReader can be read once, and a table is read twice"
+            raise SourceError(problem, "give its read_all()")
+        super().__init__(pa.table(table))
+
+
 _SOURCES: dict[str, type[TableSource]] = {
+    "arrow": ArrowSource,
     "files": FileSource,
     "polars-lazy": LazySource,
     "duckdb": RelationSource,

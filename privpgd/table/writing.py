@@ -81,7 +81,7 @@ def to_kind(
     "A pandas table in the form of another."
     if schema is not None and kind != "files":
         frame = write_texts(frame, schema)
-    if kind == "pyarrow":
+    if kind in ("pyarrow", "arrow"):  # both give Arrow streams
         return _frame_to_arrow(frame, schema)
     if kind in ("polars", "polars-lazy"):
         import polars
