@@ -404,9 +404,9 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
         console.say(wrapped(learned))
     advice = made.advice if public_n else list(map(shell_words, warnings_of(model)))
     private = not columns_from_data(model) and console.ledger.private
+    finish_release(console, rows=rows, private=private, advice=advice)
     if not public_n:  # the plan could not tell
         console.say("\n".join(wrapped(x, "  = ") for x in release_verdict(model)))
-    finish_release(console, rows=rows, private=private, advice=advice)
 
 
 # %% ../../nbs/app/commands.ipynb #c0acm1
