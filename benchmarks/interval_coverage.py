@@ -124,11 +124,13 @@ def least_squares(design, target):
 
     def fit(t):
         x, y = _with_ones(design(t)), target(t)
+        if (np.ptp(x[:, 1:], axis=0) == 0).any():  # a column that the noise has hidden
+            return x, y, np.full(x.shape[1], np.nan)
         return x, y, np.linalg.solve(x.T @ x, x.T @ y)
 
     def error(t):
         x, y, found = fit(t)
-        inner = np.linalg.inv(x.T @ x)
+        inner = np.linalg.pinv(x.T @ x)
         scores = x * (y - x @ found)[:, None]
         return np.sqrt(np.diag(inner @ (scores.T @ scores) @ inner))[1:]
 
@@ -380,6 +382,44 @@ def one_trial(schema, statistics, rows, epsilon, seed, **options):
             }
 
 
+def time_replicates(n=100_000, seed=0):
+    "Processor seconds of a fit and of twenty replicates, for 20 columns."
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=(n, 3))
+    data, columns = {}, []
+    for j in range(20):
+        x = hidden @ rng.normal(size=3) + rng.normal(size=n)
+        name = f"x{j}"
+        if j < 8:
+            data[name] = np.clip(np.rint(np.exp(6 + 0.5 * x)), 0, 100_000).astype(int)
+            columns.append(Numeric(name, 0, 100_000, integer=True))
+        elif j < 14:
+            data[name] = np.clip(np.rint(3 + 1.5 * x), 0, 7).astype(int)
+            columns.append(Ordinal(name, list(range(8))))
+        else:
+            data[name] = x > 0
+            columns.append(Boolean(name))
+    model = PrivPGD(1.0, 1e-6, seed=seed, verbose=False)
+    began = time.process_time()
+    model.fit(pd.DataFrame(data), Schema(columns))
+    fitted = time.process_time()
+    made = model.replicates(REPLICATES)
+    return {
+        "columns": len(columns),
+        "rows": n,
+        "replicates": len(made),
+        "fit_seconds": round(fitted - began, 1),
+        "replicates_seconds": round(time.process_time() - fitted, 1),
+    }
+
+
+def short(value):
+    "Numbers with six digits, so that lines are short."
+    if isinstance(value, list):
+        return [short(v) for v in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--populations", nargs="+", default=["made_up"])
@@ -394,10 +434,14 @@ def main():
     parser.add_argument(
         "--minutes", type=float, default=np.inf, help="of processor time; then stop"
     )
+    parser.add_argument("--speed", action="store_true", help="only time replicates")
     parser.add_argument("--out", type=Path, required=True, help="a folder")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     asked.out.mkdir(parents=True, exist_ok=True)
+    if asked.speed:
+        (asked.out / "speed.json").write_text(json.dumps(time_replicates()) + "\n")
+        return
     known = {}
     for name in asked.populations:
         draw = POPULATIONS[name][2]()
@@ -418,6 +462,7 @@ def main():
         text = ""
         for line in one_trial(schema, statistics, rows, epsilon, seed, **options):
             target = truth[line["statistic"]][line["part"]]
+            line = {k: short(v) for k, v in line.items()}
             text += json.dumps(facts | {"truth": target} | line) + "\n"
         with (asked.out / f"{name}.jsonl").open("a") as lines:
             lines.write(text)
