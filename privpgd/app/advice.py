@@ -28,6 +28,7 @@ import numpy as np
 
 from ..core.checks import Advice
 from ..core.records import axes_of, estimate_total
+from ..private.account import upward
 from ..private.measure import UNNOISED
 from ..private.persons import Unit
 from ..private.receipt import entry_notes
@@ -201,7 +202,7 @@ def _pair_advice(carried: int) -> Advice:
 
 def _delta_advice(n: int, delta: float) -> Advice:
     "Delta should be below one row in the table."
-    end = f"{delta:g} is not below 1/n = {1 / n:.2g}: use a smaller delta."
+    end = f"{upward(delta)} is not below 1/n = {1 / n:.2g}: use a smaller delta."
     return Advice(f"delta = {end}", f"--delta {end}")
 
 
@@ -219,9 +220,10 @@ def _row_advice(
     loud = sum(p.times for p in pairs if p.ratio > 1)
     if n < 9 * sigma:
         out.append(
-            f"{n:,} rows are few for epsilon = {epsilon:g}: the noise of {sigma:,.0f} "
-            f"rows a cell hides even tables of 3 x 3 cells. About {9 * sigma:,.0f} "
-            "rows or more, a larger epsilon, or fewer columns would be needed."
+            f"{n:,} rows are few for epsilon = {upward(epsilon)}: the noise of "
+            f"{sigma:,.0f} rows a cell hides even tables of 3 x 3 cells. About "
+            f"{9 * sigma:,.0f} rows or more, a larger epsilon, or fewer "
+            "columns would be needed."
         )
     elif loud:
         out.append(_bin_advice(schema, n, sigma, loud, times))

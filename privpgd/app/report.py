@@ -49,6 +49,12 @@ from privpgd.app.report_columns import (
     means_section,
     units_section,
 )
+from privpgd.private.receipt import (
+    claim,
+    delta_share_words,
+    entry_notes,
+    promised_epsilon,
+)
 
 from .. import __version__
 from ..core.checks import InputError
@@ -60,7 +66,6 @@ from ..private.account import round_up, upward
 from ..private.entries import ledger_lines
 from ..private.ledger import Ledger
 from ..private.measure import UNNOISED
-from ..private.receipt import claim, delta_share_words, entry_notes
 from ..table.schema import decimals_words
 from .plan import PLAN_HEAD, plan_rows
 
@@ -146,7 +151,7 @@ def _promise_section(model: Any) -> str:
         ),
         paragraph(asked) if required else "",
         '<p class="promise">Differential privacy with ε = '
-        f"{round_up(ledger.epsilon):g} and δ "
+        f"{round_up(promised_epsilon(ledger)):g} and δ "
         f"= {upward(ledger.delta)}</p>",
         paragraph(ledger.meaning),
         paragraph(ledger.relation),
@@ -167,7 +172,7 @@ def _about_rows(model: Any, unit: str | None = None) -> str:
     return (
         f"The promise is about one row{row} If a person can have several rows, the "
         "promise for the person is weaker: somebody with five rows has ε = "
-        f"{round_up(model.privacy_.group_epsilon(5)):g} at the same δ."
+        f"{round_up(promised_epsilon(model.privacy_, 5)):g} at the same δ."
     )
 
 

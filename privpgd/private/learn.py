@@ -10,6 +10,7 @@ __all__ = ["LEARNING_ENTRIES", "LEVELS_SHARE", "LearnOptions", "open_schema"]
 # %% ../../nbs/private/learn.ipynb #c002
 import math
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -130,9 +131,9 @@ def _count_levels(kind: str, known: pd.Series) -> tuple[list, np.ndarray]:
         numbers = _whole_numbers(any_numbers(known))
         levels, counts = np.unique(numbers, return_counts=True)
         return [int(x) for x in levels], counts
-    texts = known.astype(object).map(_level_text)
-    found = texts.value_counts().sort_index()
-    return [str(x) for x in found.index], found.to_numpy(np.int64)
+    found = Counter(map(_level_text, known.astype(object)))
+    texts = sorted(found)
+    return texts, np.array([found[x] for x in texts], np.int64)
 
 
 # %% ../../nbs/private/learn.ipynb #c037

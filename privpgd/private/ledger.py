@@ -29,6 +29,7 @@ from privpgd.private.receipt import (
     entry_notes,
     ledger_words,
     promise_words,
+    promised_epsilon,
     relation_words,
 )
 
@@ -395,15 +396,21 @@ def rho_left_of(
 
 
 # %% ../../nbs/private/ledger.ipynb #c103
+def _finite(x: float) -> float | None:
+    "A number for JSON, which knows no infinity."
+    return x if math.isfinite(x) else None
+
+
 def _ledger_json(ledger: Ledger) -> str:
     "The ledger as JSON, complete and readable."
     budget = {k: v for k, v in asdict(ledger.budget).items() if v is not None}
     source = SEEDED_WORDS if ledger.seeded else "drawn from the system's entropy"
     total = {
-        "epsilon": ledger.epsilon,
+        "epsilon": _finite(ledger.epsilon),
         "delta": ledger.delta,
-        "rho": ledger.rho if math.isfinite(ledger.rho) else None,
+        "rho": _finite(ledger.rho),
     }
+    promised = {"epsilon": _finite(promised_epsilon(ledger)), "delta": ledger.delta}
     facts = {
         "format": "privpgd ledger 1",
         "budget": budget,
@@ -416,6 +423,7 @@ def _ledger_json(ledger: Ledger) -> str:
         **({"carried": len(ledger.carried)} if ledger.carried else {}),
         "note": source,
         "total": total,
+        "promised": promised,
         "meaning": ledger.meaning,
         "entries": [entry.to_dict() for entry in ledger.entries],
     }
@@ -438,7 +446,8 @@ def _ledger_from_json(text: str) -> Ledger:
             planned=not facts.get("adaptive", False),
         )
         ledger.hold_fixed(*facts.get("held_fixed", ()))
-        claimed = float(facts["total"]["epsilon"])
+        claimed = facts["total"]["epsilon"]
+        claimed = math.inf if claimed is None else float(claimed)
     except (json.JSONDecodeError, KeyError, TypeError) as problem:
         raise InputError(
             f"This is not the JSON of a ledger ({problem})",

@@ -192,6 +192,9 @@ class FileLedger(Ledger):
     def _take(self, lines: list[dict]) -> None:
         "Take over what others wrote; entries that are known stay the same objects."
         found = [item for line in lines[1:] for item in line["entries"]]
+        if len(found) < len(self._own):
+            problem = f"The ledger {self.path} has lost entries since it was opened"
+            raise InputError(problem, "restore it from a copy")
         fresh = found[len(self._own) :]
         self._own += tuple(entry_from_dict(item) for item in fresh)
         held = (x for line in lines[1:] for x in line.get("held_fixed", ()))
@@ -224,6 +227,8 @@ def open_ledger_file(
 ) -> FileLedger:
     "An account in a file, opened, or made for a budget."
     path = Path(path)
+    if name is not None and not (name.strip() and name.isprintable()):
+        raise InputError("is no name for a table", "use a few letters", name=name)
     given = None if budget is None else _budget_facts(budget)
     mark = None if schema is None else schema_fingerprint(schema)
     expected: dict = dict(budget=given, name=name, neighbors=neighbors)

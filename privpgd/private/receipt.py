@@ -18,6 +18,7 @@ from .persons import group_entry
 __all__ = [
     "SEEDED_WORDS",
     "claim",
+    "promised_epsilon",
     "promise_words",
     "relation_words",
     "delta_share_words",
@@ -58,23 +59,38 @@ def claim(
     return f"{math.ceil(x * 10**places * (1 - 1e-12)) / 10**places:.{places}f}"
 
 
+def promised_epsilon(
+    ledger: Any,  # a Ledger: what was spent
+    rows: int = 1,  # of somebody, that differ at once
+) -> float:
+    "Epsilon that an account promises: of its limit, if it is a filter."
+    if not ledger.adaptive:
+        return ledger.epsilon if rows == 1 else ledger.group_epsilon(rows)
+    if rows == 1:
+        return _filter_promise(ledger)[0]
+    apart = math.fsum(group_entry(e, rows).delta for e in ledger.entries)
+    left = ledger.delta - apart
+    return zcdp_epsilon(rows**2 * _rho_limit(ledger), left) if left > 0 else math.inf
+
+
 def promise_words(
     ledger: Any,  # a Ledger: what was spent
 ) -> str:
     "The promise in plain words."
+    guess = guess_rate(ledger.entries)
     if ledger.adaptive:
-        epsilon, guess = _filter_promise(ledger)
-    else:
-        epsilon, guess = ledger.epsilon, guess_rate(ledger.entries)
-    epsilon = round_up(epsilon)
+        guess = _filter_promise(ledger)[1]
+    epsilon = round_up(promised_epsilon(ledger))
     factor = f"e^{epsilon:g}"
     times = f" ({factor} = {round_up(math.exp(epsilon)):g})" if epsilon < 700 else ""
     right = min(math.ceil(1000 * guess - 1e-9) / 1000, 1.0)
     others = "persons" if ledger.person else "records"
+    bound = f"{factor} p + {upward(ledger.delta)} afterwards{times}."
+    if not math.isfinite(epsilon):
+        bound = f"probability 1: there is no bound at delta = {upward(ledger.delta)}."
     return (
-        f"When {_difference(ledger)}, a set of outcomes that has "
-        f"probability p has at most {factor} p + {upward(ledger.delta)} "
-        f"afterwards{times}. Somebody who knows all other {others} and "
+        f"When {_difference(ledger)}, a set of outcomes that has probability p has "
+        f"at most {bound} Somebody who knows all other {others} and "
         f"{_GUESS_WORDS[ledger.neighbors]} is right at most {right:.1%} of the "
         "time; a coin is right half of the time."
         f"{_unit_text(ledger)}"
@@ -110,20 +126,12 @@ def _unit_text(ledger: Any) -> str:
         return f" A person is all rows with the same {ledger.person}."
     if not ledger.entries:
         return ""
-    many = round_up(_promised_to_ten(ledger))
+    many = round_up(promised_epsilon(ledger, 10))
     words = f"epsilon is {many:g}" if math.isfinite(many) else "there is no bound"
     return (
         f" The promise is about one row: for somebody with ten rows, {words} at the "
         "same delta."
     )
-
-
-def _promised_to_ten(ledger: Any) -> float:
-    "Epsilon for ten rows at the ledger's delta: of the limit, for a filter."
-    if not ledger.adaptive:
-        return ledger.group_epsilon(10)
-    left = ledger.delta - math.fsum(group_entry(e, 10).delta for e in ledger.entries)
-    return zcdp_epsilon(100 * _rho_limit(ledger), left) if left > 0 else math.inf
 
 
 def delta_share_words(
