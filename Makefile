@@ -6,7 +6,7 @@ SETUP  := settings.ini setup.py constraints.txt .ci/export.py
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= agg
 
-.PHONY: demo test test-slow test-floor reliability export docs readme clean help
+.PHONY: demo test test-slow test-floor reliability export outputs docs readme clean help
 
 help:           ## what can be made
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ —/'
@@ -31,6 +31,9 @@ reliability: .venv/dev  ## bad inputs, kills at random moments, runs side by sid
 
 export: .venv/dev   ## the modules from the notebooks, formatted; notebooks cleaned
 	$(BIN)/python .ci/export.py --clean
+
+outputs: .venv/dev  ## run notebooks and keep their outputs: make outputs NB="nbs/index.ipynb …"
+	$(BIN)/python .ci/outputs.py $(NB)
 
 readme: .venv/dev   ## README.md from nbs/index.ipynb
 	$(BIN)/python .ci/readme.py

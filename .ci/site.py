@@ -188,6 +188,16 @@ def bare_figures(page):
             yield source.splitlines()[0]
 
 
+def blurred_figures(page):
+    "Cells whose picture has no more pixels than it is shown with."
+    for cell in page["cells"]:
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}) and not (
+                output.get("metadata", {}).get("image/png")
+            ):
+                yield "".join(cell["source"]).splitlines()[0]
+
+
 def faults(path, limit=88):
     "What is wrong with a finished page, as lines for a terminal."
     page = json.loads(path.read_text(encoding="utf-8"))
@@ -206,6 +216,10 @@ def faults(path, limit=88):
         elif SITE in source:
             found.append("an absolute link to our own site")
     found += [f"a figure without caption or alt text: {x}" for x in bare_figures(page)]
+    found += [
+        f"a figure that blurs on fine screens (make outputs): {x}"
+        for x in blurred_figures(page)
+    ]
     name = path.relative_to(root / "_proc").as_posix()
     return [f"{name}: {fault}" for fault in found]
 

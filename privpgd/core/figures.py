@@ -29,16 +29,6 @@ CYCLE = (
 
 
 # %% ../../nbs/core/figures.ipynb #c008
-def _draw_sharply() -> None:
-    "Ask a notebook for twice as many pixels at the same size; elsewhere do nothing."
-    import matplotlib.pyplot as plt
-
-    if "inline" in plt.get_backend():
-        from matplotlib_inline.backend_inline import set_matplotlib_formats
-
-        set_matplotlib_formats("retina")
-
-
 def canvas(
     ax=None,  # matplotlib axes; new ones when None
     width: float = 6.0,  # of new ones, in inches
@@ -49,7 +39,6 @@ def canvas(
     import matplotlib.pyplot as plt
 
     if ax is None:
-        _draw_sharply()
         _, ax = plt.subplots(figsize=(width, height), dpi=90, layout="constrained")
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8)
@@ -72,7 +61,6 @@ def canvases(
     "A grid of axes in the look of the book; the spare ones are hidden."
     import matplotlib.pyplot as plt
 
-    _draw_sharply()
     wide = min(wide, number)
     high = -(-number // wide)
     _, axes = plt.subplots(
