@@ -203,7 +203,7 @@ def run(columns, epsilon, mechanism, share, seed):
 def main():
     "One line for each table, epsilon, mechanism and seed."
     parser = argparse.ArgumentParser(description=__doc__)
-    out = "nbs/experiments/results/fine_mechanisms.jsonl"
+    out = "nbs/experiments/results/columns/fine_mechanisms.jsonl"
     parser.add_argument("--out", default=out)
     parser.add_argument("--seeds", type=int, default=5)
     args = parser.parse_args()

@@ -1,6 +1,6 @@
 """Compares what a plan says of time and memory with what happens.
 
-    OMP_NUM_THREADS=1 python benchmarks/plan.py --out nbs/experiments/results/plan.jsonl
+    OMP_NUM_THREADS=1 python benchmarks/plan.py --out nbs/experiments/results/speed/plan.jsonl
 
 fits made-up tables of 5 to 200 columns, 2 to 10,000 levels, 10,000 to a million
 particles, with and without a selector, each in a process of its own, and writes one

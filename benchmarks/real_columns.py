@@ -1,7 +1,7 @@
 """Real columns: two tables as published, by bins that follow from the data, by equal
 widths, by hand-written edges, and with no schema at all.
 
-    python -m benchmarks.real_columns --out nbs/experiments/results/real_columns.jsonl
+    python -m benchmarks.real_columns --out nbs/experiments/results/columns/real_columns.jsonl
     python -m benchmarks.real_columns --ablation --out nbs/experiments/results/…
 
 The folder of the environment variable PRIVPGD_DATA must hold raw/bank_marketing.csv.gz
@@ -260,7 +260,7 @@ def ablate(out, seeds):
 def main():
     "Run what is missing, and append a line for each run."
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", default="nbs/experiments/results/real_columns.jsonl")
+    parser.add_argument("--out", default="nbs/experiments/results/columns/real_columns.jsonl")
     parser.add_argument("--tables", default="bank_marketing,lending_club")
     parser.add_argument("--methods", default="open bins,equal width,by hand,no schema")
     parser.add_argument("--epsilons", default="2.5,1.0,0.2")

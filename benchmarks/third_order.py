@@ -40,7 +40,7 @@ from privpgd.methods.privpgd import generate
 from privpgd.private.calibration import calibrate
 from privpgd.private.counting import count_codes
 
-RESULTS = pathlib.Path("nbs/experiments/results")
+RESULTS = pathlib.Path("nbs/experiments/results/third_order")
 TABLES = ("diabetes130us", "adult", "acs_income_ca", "green_taxi", "acs_income_us")
 METHODS = {"default": {}, "order 2": dict(order=2)}
 ROWS = 100_000  # of the real table, for the classifier of reference
