@@ -260,7 +260,9 @@ def ablate(out, seeds):
 def main():
     "Run what is missing, and append a line for each run."
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", default="nbs/experiments/results/columns/real_columns.jsonl")
+    parser.add_argument(
+        "--out", default="nbs/experiments/results/columns/real_columns.jsonl"
+    )
     parser.add_argument("--tables", default="bank_marketing,lending_club")
     parser.add_argument("--methods", default="open bins,equal width,by hand,no schema")
     parser.add_argument("--epsilons", default="2.5,1.0,0.2")
