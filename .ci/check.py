@@ -322,7 +322,8 @@ def main():
         print(f"run by hand, outputs committed: {p.relative_to(root)}")
     expected = {str(p) for p in notebooks()}
     command = [
-        str(bin / "nbdev_test"),
+        sys.executable,
+        str(root / ".ci/notebooks.py"),
         "--n_workers",
         "2",
         "--do_print",

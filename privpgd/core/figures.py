@@ -97,7 +97,8 @@ def look() -> None:
     from matplotlib import colormaps
     from matplotlib.rcsetup import cycler
 
-    colormaps.register(shades(BLUE), name="book", force=True)
+    if "book" not in colormaps:
+        colormaps.register(shades(BLUE), name="book")
     plt.rcParams |= {
         "axes.prop_cycle": cycler(color=CYCLE),
         "axes.spines.top": False,
