@@ -83,14 +83,15 @@ def relative_links(text, page):
     "Links to our own site as links between files, so that a preview stays in itself."
 
     def link(found):
-        target, anchor = found[1], found[2] or ""
-        return "](" + os.path.relpath(target, page.parent) + anchor + ")"
+        start, target, anchor, end = found.groups(default="")
+        return start + os.path.relpath(target, page.parent) + anchor + end
 
-    return re.sub(r"\]\(" + re.escape(SITE) + r"([\w./-]+)(#[^)\s]*)?\)", link, text)
+    where = re.escape(SITE) + r"([\w./-]+)(#[^)\s\"]*)?"
+    return re.sub(rf'(\]\(|href="){where}(\)|")', link, text)
 
 
 def reading_minutes(cells):
-    "At 200 words a minute, and as long again for code: ten lines a minute."
+    "At 200 words a minute, and thirty lines of code a minute."
     words = sum(
         len("".join(c["source"]).split()) for c in cells if c["cell_type"] == "markdown"
     )
@@ -159,6 +160,10 @@ def finish(path, numbers, show):
         if cell["cell_type"] == "markdown":
             text = relative_links("".join(cell["source"]), Path(name))
             cell["source"] = text
+        for output in cell.get("outputs", []):
+            for kind in {"text/markdown", "text/html"} & set(output.get("data", {})):
+                text = "".join(output["data"][kind])
+                output["data"][kind] = relative_links(text, Path(name))
     head = cells[0]
     matter = "".join(head["source"])
     if name in numbers and head["cell_type"] == "raw" and "chapter:" not in matter:
@@ -213,7 +218,12 @@ def faults(path, limit=88):
                 if len(line) > limit and not line.startswith("#|")
             ]
             found += [f"a line of code is too long: {line[:60]}…" for line in long]
-        elif SITE in source:
+        shown = [o.get("data", {}) for o in cell.get("outputs", [])]
+        texts = [
+            "".join(d.get(f"text/{x}", "")) for d in shown for x in ("markdown", "html")
+        ]
+        prose = [source] if cell["cell_type"] == "markdown" else []
+        if any(re.search(rf'(\]\(|href="){re.escape(SITE)}', x) for x in prose + texts):
             found.append("an absolute link to our own site")
     found += [f"a figure without caption or alt text: {x}" for x in bare_figures(page)]
     found += [
