@@ -7,16 +7,16 @@ import warnings
 from nbdev import test as nbdev
 
 USUAL = list(warnings.filters)
-test_one = nbdev.test_nb
+Shell = nbdev.CaptureShell
 
 
-def test_nb(*arguments, **options):
-    "Test one notebook with the usual warnings."
+def usual_shell(*arguments, **options):
+    "The shell of one notebook, with the usual warnings."
     warnings.resetwarnings()
     warnings.filters.extend(USUAL)
-    return test_one(*arguments, **options)
+    return Shell(*arguments, **options)
 
 
 if __name__ == "__main__":
-    nbdev.test_nb = test_nb
+    nbdev.CaptureShell = usual_shell  # the processes are forks of this one
     nbdev.nbdev_test()
