@@ -248,7 +248,7 @@ class PrivPGD(_PlanWriteReport, BaseEstimator):
         select: Any = None,
         n_particles: int = 100_000,  # rows of the synthetic table
         epochs: int | None = None,  # passes over the marginals; None for the preset's
-        # soft requirements: Penalty, Bound, or pairs (function of the (m, D) particles,
+        # soft requirements: Penalty, Bound, or pairs (function of (m, dim) particles,
         # weight), added to the loss
         penalties: tuple = (),
         # hard requirements: Rule, PublicMarginal, PublicColumns

@@ -203,7 +203,7 @@ def _depends_on_shares(
 
 # %% ../../nbs/constrain/evaluators.ipynb #s0650
 def _estimate_curvature(
-    function: Callable,  # (m, D) particles -> scalar tensor
+    function: Callable,  # (m, dim) particles -> scalar tensor
     codes: np.ndarray,  # (m, d) codes before some moves
     moved: np.ndarray,  # (m, d) codes after them
     predicted: float,  # change of the function by the linearisation
@@ -250,7 +250,7 @@ def _move_some_rows(
 
 # %% ../../nbs/constrain/evaluators.ipynb #ccfacc2
 def effects_by_cells(
-    function: Callable,  # (m, D) particles -> scalar tensor
+    function: Callable,  # (m, dim) particles -> scalar tensor
     codes: np.ndarray,  # (m, d)
     j: Any,  # position of a column, or positions of several
     cells: Cells,  # of the columns that the function reads
@@ -312,7 +312,7 @@ def _nonlinear_columns(
 
 
 def effects_by_rows(
-    function: Callable,  # (m, D) particles -> scalar tensor; a mean over rows
+    function: Callable,  # (m, dim) particles -> scalar tensor; a mean over rows
     codes: np.ndarray,  # (m, d)
     j: int,  # position of the column
     embedding: Embedding,
@@ -368,7 +368,7 @@ class FunctionEvaluator(MoveEvaluator):
     def stable(self) -> bool:
         return self.method == "rows"
 
-    def __call__(self, z: torch.Tensor) -> torch.Tensor:  # (m, D) -> scalar
+    def __call__(self, z: torch.Tensor) -> torch.Tensor:  # (m, dim) -> scalar
         return self.penalty(self.column_map(z))
 
     def value(self, codes: np.ndarray) -> float:

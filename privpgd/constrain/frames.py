@@ -88,7 +88,7 @@ class ColumnMap:
 
     def __call__(
         self,
-        particles: torch.Tensor,  # (m, D) particles in the unit cube
+        particles: torch.Tensor,  # (m, dim) particles in the unit cube
     ) -> ParticleFrame:
         return ParticleFrame(particles, self)
 
@@ -303,7 +303,7 @@ class ParticleFrame:
 
     def __init__(
         self,
-        particles: torch.Tensor,  # (m, D) particles in the unit cube
+        particles: torch.Tensor,  # (m, dim) particles in the unit cube
         column_map: ColumnMap,  # public facts of the columns
     ):
         self._particles, self.column_map = particles, column_map
@@ -314,7 +314,7 @@ class ParticleFrame:
         return len(self._particles)
 
     @property
-    def particles(self) -> torch.Tensor:  # (m, D)
+    def particles(self) -> torch.Tensor:  # (m, dim)
         "The particles themselves; this counts as reading every column."
         self.columns_read |= set(self.column_map.names)
         return self._particles

@@ -28,7 +28,7 @@ __all__ = ["dither", "Multiplier", "bound_multipliers", "refine_constrained"]
 
 # %% ../../nbs/constrain/multipliers.ipynb #c048
 def dither(
-    particles: np.ndarray,  # (m, D) particles in the unit cube
+    particles: np.ndarray,  # (m, dim) particles in the unit cube
     column_map: ColumnMap,
     seed=None,  # int, numpy Generator or None
 ) -> np.ndarray:  # (m, d) int32 codes

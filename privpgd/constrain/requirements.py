@@ -205,7 +205,7 @@ class Requirements:
         parts = (self.penalties, self.groups, self.public_marginals, self.fixed)
         return any(map(bool, parts))
 
-    def penalty(self, particles: torch.Tensor) -> torch.Tensor:  # (m, D) -> scalar
+    def penalty(self, particles: torch.Tensor) -> torch.Tensor:  # (m, dim) -> scalar
         "The weighted sum of all penalties, for the descent."
         frame = self.column_map(particles)
         total = torch.zeros((), dtype=particles.dtype, device=particles.device)
@@ -256,7 +256,7 @@ def anneal_rows(
 def make_multipliers(
     requirements: Requirements,
     codes: np.ndarray,  # (m, d) codes after the descent
-    particles: np.ndarray,  # (m, D) what the descent has reached
+    particles: np.ndarray,  # (m, dim) what the descent has reached
 ) -> list:  # of Multiplier
     "The penalties with their limits: their own, or what the descent has reached."
     column_map = requirements.column_map
@@ -277,7 +277,7 @@ def make_multipliers(
 # %% ../../nbs/constrain/requirements.ipynb #c2ca04c
 def warn_unmet(
     codes: np.ndarray,  # (m, d) codes
-    before: np.ndarray,  # (m, D) particles from which the rows were made
+    before: np.ndarray,  # (m, dim) particles from which the rows were made
     requirements: Requirements,
 ) -> None:
     "A warning for every penalty and public marginal that the rows do not meet."
@@ -301,7 +301,7 @@ def warn_unmet(
 
 
 def rows_from_particles(
-    particles: np.ndarray,  # (m, D) particles after the descent
+    particles: np.ndarray,  # (m, dim) particles after the descent
     tables: dict,  # clique -> probability array
     schema,  # anything with `names` and `shape`
     requirements: Requirements,  # what must hold

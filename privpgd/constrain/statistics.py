@@ -231,7 +231,7 @@ class Correlation(Statistic):
 class Threshold(Statistic):
     "The share of rows on one side of a hyperplane in the embedding, with a soft edge."
 
-    theta: tuple  # (D,) normal of the hyperplane
+    theta: tuple  # (dim,) normal of the hyperplane
     offset: float  # b
     slope: float = 5.0  # sigma, of the sigmoid
 

@@ -41,7 +41,7 @@ class Effects(NamedTuple):
 
 
 def linearize(
-    penalty: Callable,  # (m, D) tensor -> scalar tensor
+    penalty: Callable,  # (m, dim) tensor -> scalar tensor
     codes: np.ndarray,  # (m, d) shuffled codes
     # which row of the table each of them is; slice(None) when that does not matter
     row_of: Any,

@@ -69,8 +69,8 @@ class RefineOptions:
     forbidden: dict | None = None  # clique -> boolean array, true where no row may go
     fixed: Sequence = ()  # names of columns that keep their codes
     tied: Sequence = ()  # TiedColumns, or tuples of their fields
-    # torch function, (m, D) particles -> scalar, or an object with `effects`; or a list
-    # of them
+    # torch function, (m, dim) particles -> scalar, or an object with `effects`;
+    # or a list of them
     penalty: Callable | Sequence | None = None
     # a number, or one for each penalty: kappa, the factor of m times the penalty in
     # the sum of objective and penalties

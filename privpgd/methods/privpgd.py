@@ -234,7 +234,7 @@ def _mixture_start(
     facts: list,
     inconsistent: set,  # cliques of external facts
     run: _Run,
-) -> tuple[dict, np.ndarray]:  # tables, (m, D) particles
+) -> tuple[dict, np.ndarray]:  # tables, (m, dim) particles
     "Tables shrunk towards a mixture, and draws of it."
     requirements = run.requirements
     seed = run.seeds.tables
@@ -252,7 +252,7 @@ def _mixture_start(
 def _projected_start(
     facts: list,
     run: _Run,
-) -> tuple[dict, Any]:  # tables, (m, D) particles or the name of a start
+) -> tuple[dict, Any]:  # tables, (m, dim) particles or the name of a start
     "Projected tables, and the preset's start."
     tables = project(
         facts,
@@ -273,7 +273,7 @@ def _tables_and_start(
     facts: list,
     inconsistent: set,  # cliques of external facts
     run: _Run,
-) -> tuple[dict, Any]:  # tables, (m, D) particles or the name of a start
+) -> tuple[dict, Any]:  # tables, (m, dim) particles or the name of a start
     "Probability tables that have every public fact and rule, and a start."
     requirements = run.requirements
     embedding = run.embedding
@@ -339,7 +339,7 @@ class BestIterate:
     def __init__(
         self,
         penalty: Any,  # function of the particles
-        start: Any,  # (m, D) particles
+        start: Any,  # (m, dim) particles
         history: list,  # receives one dict for each epoch
         batches: int = 1,  # batches of an epoch
         stops: bool = True,  # whether it may end the descent
@@ -385,10 +385,10 @@ def _check_start(start: Any, requirements: Requirements) -> None:
 
 def _run_descent(
     tables: dict,  # clique -> probability table
-    start: Any,  # (m, D) particles or the name of a start
+    start: Any,  # (m, dim) particles or the name of a start
     history: list,  # receives one dict for each epoch
     run: _Run,
-) -> np.ndarray:  # (m, D) particles
+) -> np.ndarray:  # (m, dim) particles
     "Particles after the descent; the start itself when there is none."
     requirements = run.requirements
     options = _descent_options(run)
@@ -425,7 +425,7 @@ class Generated:
     "What comes out of the measurements."
 
     tables: dict  # clique -> probability table
-    particles: np.ndarray  # (m, D) particles in the unit cube
+    particles: np.ndarray  # (m, dim) particles in the unit cube
     codes: np.ndarray  # (m, d) codes of the synthetic table
     history: list  # one dict for each epoch of the descent or sweep of the refinement
     # column -> (m,) values that obey the rules, for binned columns of rules

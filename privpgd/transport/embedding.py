@@ -161,7 +161,7 @@ def _nearest_centres(
 def _embed_codes(
     self: Embedding,
     codes: np.ndarray,  # (m, d) integer codes
-) -> np.ndarray:  # (m, D) float32 points
+) -> np.ndarray:  # (m, dim) float32 points
     "Places of the rows of a table of codes."
     codes = check_codes(codes, self.names, self.shape)
     return np.concatenate([c[codes[:, j]] for j, c in enumerate(self.centres)], axis=1)
@@ -175,7 +175,7 @@ DIVERGED = "the descent has diverged, lower its step size"  # advice about NaN
 
 def _nearest_codes(
     self: Embedding,
-    particles,  # (m, D) points, numpy or torch
+    particles,  # (m, dim) points, numpy or torch
 ) -> np.ndarray:  # (m, d) int32 codes
     "Codes of the nearest centres, column by column; points are clipped to the cube."
     if hasattr(particles, "detach"):

@@ -34,12 +34,12 @@ from .wasserstein import check_directions, radix_sort, sort_slice
 def sort_gradient(
     z: torch.Tensor,  # (m, p) particles
     target: torch.Tensor,  # (m, p) target points
-    theta,  # (L, p) directions
+    theta,  # (N, p) directions
 ) -> tuple:  # loss, (m, p) gradient
     "Sliced squared 2-Wasserstein distance and its gradient, by sorting in torch."
     check_shape("target", target, *z.shape, remedy="give one target point a particle")
     theta = torch.as_tensor(theta, dtype=z.dtype, device=z.device)
-    y, order = (z @ theta.T).sort(dim=0, stable=True)  # (m, L)
+    y, order = (z @ theta.T).sort(dim=0, stable=True)  # (m, N)
     y2, _ = (target @ theta.T).sort(dim=0)
     # displacement of particle i on slice l
     gap = torch.empty_like(y).scatter_(0, order, y - y2)
@@ -51,14 +51,14 @@ class Slices(NamedTuple):
     "Particles, directions, and the range of each projection; float32."
 
     coordinates: Any  # (p, m)
-    theta: Any  # (L, p)
-    low: Any  # (L,) lowest possible projection
-    high: Any  # (L,) highest possible projection
+    theta: Any  # (N, p)
+    low: Any  # (N,) lowest possible projection
+    high: Any  # (N,) highest possible projection
 
 
 def make_slices(
     z,  # (m, p) particles
-    theta,  # (L, p) directions
+    theta,  # (N, p) directions
 ) -> Slices:
     "Particles and directions in the layout of the kernels."
     z = np.asarray(z, dtype=np.float32)
@@ -96,7 +96,7 @@ def row_indices(
 def bins_per_unit(
     slices: Slices,
     bins: int,  # number of bins of each projection
-) -> np.ndarray:  # (L,) float32
+) -> np.ndarray:  # (N,) float32
     "Bins per unit of length; 0, that is bin 0 for all, where the range is a point."
     low, high = slices.low, slices.high
     return np.float32(bins) / np.where(high > low, high - low, np.float32(np.inf))
@@ -286,7 +286,7 @@ def exact_gradient(
     z,  # (m, p) particles, float32; fastest if z.T is contiguous
     points,  # (k, p) places of the target's cells
     counts,  # (k,) integers that add to m: how many target points each cell has
-    theta,  # (L, p) directions
+    theta,  # (N, p) directions
     *,
     # flags (m,) or indices of the particles whose gradient is wanted; all if None
     rows=None,

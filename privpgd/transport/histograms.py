@@ -60,10 +60,10 @@ def _fill_quantiles(points, weights, theta, offset, out):
 def quantile_table(
     points,  # (k, p) places of the target's cells
     weights,  # (k,) weights or a table of k cells; they sum to 1
-    theta,  # (L, p) directions
+    theta,  # (N, p) directions
     size: int = 4096,  # number of quantiles on each slice
     offset: float = 0.5,  # where in its share of [0, 1] each quantile is read
-) -> np.ndarray:  # (L, size) float32
+) -> np.ndarray:  # (N, size) float32
     "Quantiles of the projected target at (r + offset) / size, for every direction."
     points = np.asarray(points, dtype=np.float64)
     check_shape("points", points, "cells", "dimensions")
@@ -80,8 +80,8 @@ def quantile_table(
 
 
 def _check_quantiles(
-    quantiles,  # (L, size)
-    slices: int,  # L
+    quantiles,  # (N, size)
+    slices: int,  # N
     bins: int,  # bins of the histogram
 ):
     "Raise if a quantile table is of other directions, or a histogram has no bin."
@@ -145,7 +145,7 @@ def _hash_uniform(i, key):
 def _slice_keys(
     seed,  # int or ints
     slices: int,  # number of slices
-) -> np.ndarray:  # (L,) uint32
+) -> np.ndarray:  # (N,) uint32
     "One key for each slice."
     return np.random.SeedSequence(seed).generate_state(slices)
 
@@ -154,9 +154,9 @@ def _slice_keys(
 class _Levels(NamedTuple):
     "From a bin to an image: random level in the bin, quantile of the target there."
 
-    place: np.ndarray  # (L, bins + 1) entry of the quantile table at which a bin starts
-    quantiles: np.ndarray  # (L, size)
-    key: np.ndarray  # (L,) keys of the random numbers
+    place: np.ndarray  # (N, bins + 1) entry of the quantile table at which a bin starts
+    quantiles: np.ndarray  # (N, size)
+    key: np.ndarray  # (N,) keys of the random numbers
 
 
 @njit(cache=True, parallel=True)
@@ -197,8 +197,8 @@ def _histogram_displacements(slices, scale, levels, rows, factor, out, loss):
 # %% ../../nbs/transport/histograms.ipynb #c087
 def histogram_gradient(
     z,  # (m, p) particles, float32; fastest if z.T is contiguous
-    quantiles,  # (L, size) float32 from `quantile_table`
-    theta,  # (L, p) the same directions
+    quantiles,  # (N, size) float32 from `quantile_table`
+    theta,  # (N, p) the same directions
     *,
     bins: int = 4096,  # bins of the histogram of projections
     seed=0,  # int or ints, for the random placement inside of a bin
@@ -238,8 +238,8 @@ def histogram_gradient(
 # %% ../../nbs/transport/histograms.ipynb #c097
 def _torch_slices(
     z: torch.Tensor,  # (m, p) particles
-    theta,  # (L, p) directions
-) -> Slices:  # of tensors; low and high have shape (L, 1)
+    theta,  # (N, p) directions
+) -> Slices:  # of tensors; low and high have shape (N, 1)
     "Particles and directions as tensors, checked as in `make_slices`."
     check_shape("z", z, "particles", "dimensions")
     theta = torch.as_tensor(check_directions(theta, z.shape[1])).to(z)
@@ -253,9 +253,9 @@ def _torch_slices(
 
 def _torch_bins(
     slices: Slices,  # with (p, n) coordinates
-    scale: torch.Tensor,  # (L, 1) bins per unit of length
+    scale: torch.Tensor,  # (N, 1) bins per unit of length
     bins: int,  # number of bins
-) -> tuple[torch.Tensor, torch.Tensor]:  # (L, n) projections, (L, n) int32 bins
+) -> tuple[torch.Tensor, torch.Tensor]:  # (N, n) projections, (N, n) int32 bins
     "Projections and their bins, numbered slice after slice."
     y = slices.theta @ slices.coordinates
     first = torch.arange(
@@ -267,9 +267,9 @@ def _torch_bins(
 
 def _torch_places(
     slots: list,  # pairs from `_torch_bins`, one for each block of particles
-    shape: tuple,  # (L, bins)
+    shape: tuple,  # (N, bins)
     size: int,  # entries of the quantile table
-) -> tuple[torch.Tensor, torch.Tensor]:  # (L, bins) twice
+) -> tuple[torch.Tensor, torch.Tensor]:  # (N, bins) twice
     "Middle of each bin in the quantile table, and entries per unit of the hash."
     number, bins = shape
     counts: Any = sum(
@@ -283,13 +283,13 @@ def _torch_places(
 
 
 def _torch_displacements(
-    y: torch.Tensor,  # (L, n) projections, overwritten
-    slot: torch.Tensor,  # (L, n) bins
+    y: torch.Tensor,  # (N, n) projections, overwritten
+    slot: torch.Tensor,  # (N, n) bins
     places: tuple,  # from `_torch_places`
     hashed: torch.Tensor,  # (n,) indices times the golden ratio
-    key: torch.Tensor,  # (L,) keys
-    quantiles: torch.Tensor,  # (L, size)
-) -> torch.Tensor:  # (L, n)
+    key: torch.Tensor,  # (N,) keys
+    quantiles: torch.Tensor,  # (N, size)
+) -> torch.Tensor:  # (N, n)
     "Projection minus image: random placement in the bin, then the quantile table."
 
     def look_up(table, at):
@@ -321,8 +321,8 @@ def _one_thread(device: torch.device):
 # %% ../../nbs/transport/histograms.ipynb #c100
 def histogram_gradient_torch(
     z: torch.Tensor,  # (m, p) particles, on any device
-    quantiles,  # (L, size) from `quantile_table`
-    theta,  # (L, p) the same directions
+    quantiles,  # (N, size) from `quantile_table`
+    theta,  # (N, p) the same directions
     *,
     bins: int = 4096,  # bins of the histogram of projections
     seed=0,  # int or ints, for the random placement inside of a bin

@@ -68,7 +68,7 @@ def draw_mask(
 
 # %% ../../nbs/transport/optimizers.ipynb #c013c
 class _Moments(NamedTuple):
-    "Running means of a gradient; (D, m) float32."
+    "Running means of a gradient; (dim, m) float32."
 
     mean: np.ndarray  # of the gradient
     square: np.ndarray  # of its square
@@ -86,7 +86,7 @@ class _AdamRates(NamedTuple):
 
 @nb.njit(parallel=True, fastmath=True, cache=True, error_model="numpy")
 def _adam_kernel(z, grad, moments, columns, kept, rates):
-    "One masked Sparse Adam step, in place, on the given coordinates of z (D, m)."
+    "One masked Sparse Adam step, in place, on the given coordinates of z (dim, m)."
     one = np.float32(1)
     mean, square = moments
     scale, rate, beta1, beta2, eps = rates
@@ -109,11 +109,11 @@ class SparseAdam:
     "Adam whose moments change only where the masked gradient is not zero."
 
     mean: Any
-    square: Any  # (D, m) moments, numpy or torch
+    square: Any  # (dim, m) moments, numpy or torch
 
     def __init__(
         self,
-        shape: tuple,  # shape (D, m) of the particles
+        shape: tuple,  # shape (dim, m) of the particles
         beta1: float = 0.9,
         beta2: float = 0.999,
         eps: float = 1e-8,
@@ -132,8 +132,8 @@ class SparseAdam:
 
     def step(
         self,
-        z: np.ndarray,  # (D, m) float32 particles, changed in place
-        grad: np.ndarray,  # (D, m) float32 gradient
+        z: np.ndarray,  # (dim, m) float32 particles, changed in place
+        grad: np.ndarray,  # (dim, m) float32 gradient
         columns: np.ndarray,  # coordinates to update
         lr: float,  # learning rate
         # flags of the entries that move, a row for each coordinate; all if None
@@ -184,9 +184,9 @@ class Transport:
 
     def curvature(
         self,
-        shape: tuple,  # shape (D, m) of the particles
+        shape: tuple,  # shape (dim, m) of the particles
         dims: list,  # coordinates of each table of the batch
-    ) -> np.ndarray:  # (D,)
+    ) -> np.ndarray:  # (dim,)
         "Second derivative of the batch's loss in each coordinate, ranks held fixed."
         out = np.zeros(shape[0])
         for d in dims:
@@ -195,12 +195,12 @@ class Transport:
 
     def step(
         self,
-        z,  # (D, m) particles, numpy or torch, changed in place
-        grad,  # (D, m) gradient
+        z,  # (dim, m) particles, numpy or torch, changed in place
+        grad,  # (dim, m) gradient
         columns: np.ndarray,  # coordinates to update
         lr: float,  # 1 goes to the minimum of the local quadratic
         kept,  # flags of the entries that move, a row for each coordinate; all if None
-        curvature: np.ndarray,  # (D,) curvature of each coordinate
+        curvature: np.ndarray,  # (dim,) curvature of each coordinate
     ):
         "One step, then a clip to the cube."
         for q, c in enumerate(columns):
@@ -210,9 +210,9 @@ class Transport:
 
 # %% ../../nbs/transport/optimizers.ipynb #c76ac97
 def penalty_gradient(
-    penalty: Callable,  # (m, D) tensor -> scalar tensor
-    z,  # (D, m) particles, numpy or torch
-) -> tuple:  # value, (D, m) gradient of the kind of z
+    penalty: Callable,  # (m, dim) tensor -> scalar tensor
+    z,  # (dim, m) particles, numpy or torch
+) -> tuple:  # value, (dim, m) gradient of the kind of z
     "Value and gradient of the penalty, or a sentence about what is wrong with it."
     x = torch.as_tensor(z).detach().clone().T.requires_grad_(True)
     value = penalty(x)
@@ -239,9 +239,9 @@ def penalty_gradient(
 
 # %% ../../nbs/transport/optimizers.ipynb #c7aeebb
 def penalty_curvature(
-    penalty: Callable,  # (m, D) tensor -> scalar tensor
-    z,  # (D, m) particles
-    grad,  # (D, m) gradient of the penalty there
+    penalty: Callable,  # (m, dim) tensor -> scalar tensor
+    z,  # (dim, m) particles
+    grad,  # (dim, m) gradient of the penalty there
 ) -> float:
     "Second derivative of the penalty along its gradient, never negative."
     size = float((grad * grad).sum())
@@ -256,11 +256,11 @@ def penalty_curvature(
 class PenaltyStep(NamedTuple):
     "One transport step with a penalty."
 
-    grad: Any  # (D, m) gradient of the tables
-    part: Any  # (D, m) weighted gradient of the penalty
+    grad: Any  # (dim, m) gradient of the tables
+    part: Any  # (dim, m) weighted gradient of the penalty
     columns: np.ndarray  # coordinates that move
-    curvature: np.ndarray  # (D,) of tables and penalty together
-    table_curvature: np.ndarray  # (D,) of the tables
+    curvature: np.ndarray  # (dim,) of tables and penalty together
+    table_curvature: np.ndarray  # (dim,) of the tables
     lr: float  # learning rate
 
 
@@ -277,9 +277,9 @@ def clip_step(
 
 
 def backtrack(
-    penalty: Callable,  # (m, D) tensor -> scalar tensor
+    penalty: Callable,  # (m, dim) tensor -> scalar tensor
     weight: float,  # lambda
-    z,  # (D, m) particles
+    z,  # (dim, m) particles
     step: PenaltyStep,
 ) -> float:
     "Factor of the penalty's part, halved as long as that lowers penalty and charge."

@@ -54,13 +54,13 @@ from .targets import bank_size, exact_target, histogram_target
 
 # %% ../../nbs/transport/particles.ipynb #c010
 def _first_particles(
-    start,  # "uniform", "independent" or (m, D) particles
+    start,  # "uniform", "independent" or (m, dim) particles
     tables: dict,  # clique -> probability array
     schema,  # anything with `names` and `shape`
     embedding: Embedding,  # places of the levels
     m: int,  # number of particles
     rng: np.random.Generator,
-) -> np.ndarray:  # (D, m) float32
+) -> np.ndarray:  # (dim, m) float32
     "First particles, in the unit cube."
     if isinstance(start, str):
         if start == "uniform":
@@ -121,7 +121,7 @@ class DescentOptions:
     lr: float | None = None
     decay: float | None = None  # its factor (0.75, 1) ...
     step: int = 50  # ... after every so many epochs
-    penalty: Callable | None = None  # torch function, (m, D) particles -> scalar
+    penalty: Callable | None = None  # torch function, (m, dim) particles -> scalar
     penalty_weight: float = 1.0  # lambda
     gradient: str = "exact"  # "exact": the paper's; "histogram": faster
     # "sparse-adam": the paper's; "transport": steps of natural size
@@ -190,7 +190,7 @@ def _torch_device(device: str):
 # %% ../../nbs/transport/particles.ipynb #c046a
 def _draw_moves(
     columns: np.ndarray,  # coordinates that may move
-    z,  # (D, m) particles, numpy or torch
+    z,  # (dim, m) particles, numpy or torch
     mask: float,  # share of entries that rest
     rng: np.random.Generator,
 ) -> tuple:  # flags or None; function of a table's coordinates -> rows or None
@@ -210,7 +210,7 @@ class _Descent:
 
     def __init__(
         self,
-        z,  # (D, m) particles, numpy or torch, changed in place
+        z,  # (dim, m) particles, numpy or torch, changed in place
         targets: list[_Target],
         options: DescentOptions,
         rng: np.random.Generator,
@@ -319,7 +319,7 @@ def _run_epochs(
     descent: _Descent,
     verbose: bool,  # progress bar
     history: list | None,  # receives dict(epoch, loss, penalty, lr, seconds)
-    callback: Callable | None,  # (epoch, (m, D) particles) -> true to stop
+    callback: Callable | None,  # (epoch, (m, dim) particles) -> true to stop
 ):
     "All epochs."
     rates = descent.how.rates()
@@ -350,15 +350,15 @@ def descend(
     n_particles: int = 100_000,  # number of particles m
     options: DescentOptions | None = None,  # the paper's by default
     *,
-    start="uniform",  # "uniform", "independent" or (m, D) particles
+    start="uniform",  # "uniform", "independent" or (m, dim) particles
     embedding: Embedding | None = None,  # made from the schema by default
     seed=None,  # int, numpy Generator or None
     device: str = "auto",  # "auto", "cpu" (compiled), "torch" or a torch device
     verbose: bool = True,  # progress bar
     history: list | None = None,  # receives dict(epoch, loss, penalty, lr, seconds)
-    callback: Callable | None = None,  # (epoch, (m, D) particles) -> true to stop
+    callback: Callable | None = None,  # (epoch, (m, dim) particles) -> true to stop
     **fields,  # of `DescentOptions`, such as epochs=100
-) -> np.ndarray:  # (m, D) float32 particles in the unit cube
+) -> np.ndarray:  # (m, dim) float32 particles in the unit cube
     "Particle gradient descent: moves particles until their marginals are the tables."
     how = make_options(DescentOptions, options, fields, renamed={"held": "fixed"})
     m = whole_number("n_particles", n_particles, 1)

@@ -38,10 +38,10 @@ def sw1_loss(
     weights: torch.Tensor,  # (k,) probabilities
     signed: torch.Tensor,  # (k,) signed masses
     points: torch.Tensor,  # (k, p) places of the cells
-    theta: torch.Tensor,  # (L, p) directions
+    theta: torch.Tensor,  # (N, p) directions
 ) -> torch.Tensor:  # scalar
     "Sliced 1-Wasserstein distance to a signed measure, by Vallender's identity."
-    place, order = (points @ theta.T).sort(dim=0)  # (k, L)
+    place, order = (points @ theta.T).sort(dim=0)  # (k, N)
     difference = weights[order].cumsum(dim=0)[:-1] - signed[order].cumsum(dim=0)[:-1]
     return (difference.abs() * place.diff(dim=0)).sum(dim=0).mean()
 
@@ -125,7 +125,7 @@ def sw1_gradient(
     weights,  # (k,) probabilities
     signed,  # (k,) signed masses
     points,  # (k, p) places of the cells
-    theta,  # (L, p) directions
+    theta,  # (N, p) directions
 ) -> tuple:  # value, (k,) derivative with respect to the weights
     "Value and hand-written subgradient of `sw1_loss`."
     w, s = (

@@ -202,9 +202,9 @@ def quadrature(
 
 
 def check_directions(
-    theta,  # (L, dim) directions
+    theta,  # (N, dim) directions
     dim: int,  # dimension of the space
-) -> np.ndarray:  # (L, dim) float64
+) -> np.ndarray:  # (N, dim) float64
     "Directions as an array of the right dimension."
     if isinstance(theta, torch.Tensor):
         theta = theta.cpu()
@@ -221,7 +221,7 @@ def sliced_wasserstein(
     wx=None,  # (n,) weights of x that sum to 1; equal if None
     wy=None,  # (k,) weights of y that sum to 1; equal if None
     q: float = 2,  # order, at least 1
-    theta=None,  # (L, p) directions; `quadrature(p)` if None
+    theta=None,  # (N, p) directions; `quadrature(p)` if None
 ) -> float:
     "Sliced Wasserstein distance of order q between two weighted clouds."
     x = np.asarray(x, dtype=np.float64)
@@ -317,10 +317,10 @@ class SliceGrid:
     "Cells of a table, sorted along every direction once."
 
     points: np.ndarray  # (k, p) places of the cells
-    theta: Any = None  # (L, p) directions; `quadrature(p)` if None
-    # (L, k) cells in the order of their projections
+    theta: Any = None  # (N, p) directions; `quadrature(p)` if None
+    # (N, k) cells in the order of their projections
     order: np.ndarray = field(init=False, repr=False)
-    # (L, k - 1) distances between neighbours in that order
+    # (N, k - 1) distances between neighbours in that order
     gaps: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self):
@@ -361,7 +361,7 @@ def sw1_table(
     p,  # table of masses, may be negative
     q,  # the same shape
     points,  # (k, dim) places of the cells, in C order
-    theta=None,  # (L, dim) directions; `quadrature(dim)` if None
+    theta=None,  # (N, dim) directions; `quadrature(dim)` if None
 ) -> float:
     "Sliced 1-Wasserstein distance between two tables on the same cells."
     return SliceGrid(points, theta).distance(p, q)
