@@ -79,6 +79,23 @@ def fold(cell, show):
         cell["source"] = folded("Code", source)
 
 
+def spare_signatures(cells):
+    """Where the source of a name is shown, its signature and docstring are on the page
+    already: of its documentation the heading and the link to the source stay."""
+    signature = re.compile(r"\n```python\n.*?\n```\n+(\*[^*]+\*\n?)?", re.S)
+    for cell, after in zip(cells, cells[1:]):
+        documented = "".join(cell["source"]).rstrip().split("\n")[-1]
+        shown = 'code-summary: "Exported source"' in "".join(after["source"])
+        if not (shown and documented.startswith("show_doc(")):
+            continue
+        for output in cell["outputs"]:
+            data = output.get("data", {})
+            if "text/markdown" in data:
+                data["text/markdown"] = signature.sub(
+                    "\n", "".join(data["text/markdown"]), count=1
+                )
+
+
 def relative_links(text, page):
     "Links to our own site as links between files, so that a preview stays in itself."
 
@@ -155,6 +172,8 @@ def finish(path, numbers, show):
     cells = page["cells"]
     if all(cell.get("id") != "opening" for cell in cells):
         restore_opening(cells, name)
+    if name not in show:
+        spare_signatures(cells)
     for cell in cells:
         fold(cell, show.get(name, "all"))
         if cell["cell_type"] == "markdown":
