@@ -138,7 +138,9 @@ def pairs_alone(table, epsilon, seed):
     return model.codes_, model.tables_
 
 
-def with_triples(table, epsilon, seed, blocks, number=None, factor=1.0):
+def with_triples(
+    table, epsilon, seed, blocks, number=None, factor=1.0, sweeps=3, weight=None
+):
     """A copy of noisy pairs, refined towards merged triples.
 
     All of them without noise; or so many, chosen without noise, with the noise of a
@@ -166,7 +168,9 @@ def with_triples(table, epsilon, seed, blocks, number=None, factor=1.0):
         noise = 0 if number is None else rng.normal(0, sigma, tally[c].shape)
         measured.append(SimpleNamespace(clique=c, counts=tally[c] + noise, sigma=sigma))
     found = merged.merged_tables(measured, codes, merging, n)
-    return refine(codes, tables, table.schema, seed=seed, sweeps=3, merged=found)
+    more = dict(seed=seed, sweeps=sweeps, merged=found)
+    with mock.patch.object(merged, "MERGED_WEIGHT", weight or merged.MERGED_WEIGHT):
+        return refine(codes, tables, table.schema, **more)
 
 
 def with_exact_pairs(table, epsilon, seed):
@@ -191,6 +195,9 @@ BOUNDS = {  # copies that are not private: what would be the best case?
 for blocks in (4, 8, 16):
     exact = functools.partial(with_triples, blocks=blocks)
     BOUNDS[f"all triples without noise, {blocks} blocks"] = exact
+BOUNDS["all triples without noise, 8 blocks, 12 sweeps, weight 1"] = functools.partial(
+    with_triples, blocks=8, sweeps=12, weight=1.0
+)
 SIMULATED = ((48, 5), (18, 5), (18, 6), (18, 7), (18, 8), (10, 8), (10, 12), (30, 8))
 SIMULATED += ((40, 3), (23, 3), (23, 4), (11, 4), (11, 5), (3, 5), (3, 8))
 for number, blocks in SIMULATED:
@@ -276,6 +283,43 @@ def _slots_to_triples(frame, schema, copy, measurements, plan, account, *more):
     return replace(found, merging=merging[0]) if merging else found
 
 
+def _add_in_rounds(frame, job, codes, plan, account, recorder):
+    "As the pipeline, but half of the slots are chosen when the other half is fitted."
+
+    def measure(frame, schema, copy, measurements, plan, account, unit, seed):
+        half, total = plan.slots // 2, estimate_total(measurements)
+        parts = replace(plan, slots=half), replace(plan, slots=plan.slots - half)
+        facts = frame, schema, measurements, account, unit, seed
+        first = _half_of_the_slots(parts[0], copy, facts)
+        if first.measurements:
+            found = first.measurements, first.merging, schema, total
+            copy = job.generator.fit_merged(*found)
+        return _half_of_the_slots(parts[1], copy, facts, first, half)
+
+    with mock.patch.object(pipeline, "measure_higher", measure):
+        return _add_higher(frame, job, codes, plan, account, recorder)
+
+
+def _half_of_the_slots(plan, copy, facts, first=None, half=0):
+    "One of two rounds; free slots of both go to pairs in the second."
+    frame, schema, measurements, account, unit, seed = facts
+    free = half - len(first.measurements) if first else 0
+    merge, again = merge_columns, lambda *_: []
+    if first is not None:
+        merge = lambda *_: first.merging  # noqa: E731
+        again = lambda o, c, s, left: _again(o, c, s, left + free)  # noqa: E731
+    with (
+        mock.patch.object(higher_order, "merge_columns", merge),
+        mock.patch.object(higher_order, "_measure_again", again),
+    ):
+        noise = seed if first is None else seed + 1000
+        found = (plan, account, unit, noise)
+        found = _measure_higher(frame, schema, copy, measurements, *found)
+    if first is None:
+        return found
+    return replace(found, measurements=[*first.measurements, *found.measurements])
+
+
 def _triples_alone(merged, fine=()):
     return _targets(merged)
 
@@ -283,6 +327,9 @@ def _triples_alone(merged, fine=()):
 _targets = merged.MergedTables.targets
 _measure = higher_order.MergedOracle.measure
 _measure_higher = higher_order.measure_higher
+_add_higher = pipeline._add_higher_order
+_again = higher_order._measure_again
+_orders = higher_order.candidate_orders
 ABLATIONS = {  # names of the chapters that are replaced, and options of the model
     "default": {},
     "choice without noise": dict(noisy_top=_oracle_choice),
@@ -291,6 +338,11 @@ ABLATIONS = {  # names of the chapters that are replaced, and options of the mod
     "share 0.05": dict(MOST_SHARE=0.05),
     "share 0.2": dict(MOST_SHARE=0.2),
     "target": dict(target=True),
+    "two rounds": dict(_add_higher_order=_add_in_rounds),
+    "no sets of four columns": dict(
+        candidate_orders=lambda shape, _: _orders(shape, 3)
+    ),
+    "200,000 particles": dict(n_particles=200_000),
     "weight 1": dict(MERGED_WEIGHT=1.0),
     "without merged pairs": dict(targets=_triples_alone),
     "weight 1, without merged pairs": dict(MERGED_WEIGHT=1.0, targets=_triples_alone),
@@ -303,6 +355,8 @@ def run_ablation(table, name, epsilon, seed):
     model = {}
     if options.pop("target", False):
         model["target"] = table.data.target
+    if particles := options.pop("n_particles", None):
+        model["n_particles"] = particles
     with contextlib.ExitStack() as stack:
         for key, value in options.items():
             homes = (pipeline, higher_order, merged, merged.MergedTables)
