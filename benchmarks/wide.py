@@ -1,12 +1,10 @@
-"""Fits wide tables: with the code of two checkouts in turns, and with selectors.
+"""Fits a wide table with the code of several checkouts, in turns.
 
-    OMP_NUM_THREADS=1 python benchmarks/wide.py --trees .,OLD \\
+    OMP_NUM_THREADS=1 python benchmarks/wide.py --trees .,OLD --columns 100 \\
         --out nbs/experiments/results/speed/wide.jsonl
-    OMP_NUM_THREADS=1 python benchmarks/wide.py --select all,mst,aim --columns 60 \\
-        --bins 16 --rows 20000 --epsilon 0.2 --particles 20000 --out ...
 
-Each checkout, and each selector, gets the same made-up table in a process of its own,
-after a small fit that compiles. A line of JSON has processor and wall seconds of the
+Each checkout gets the same made-up table in a process of its own, after a small fit
+that compiles. A line of JSON has processor and wall seconds of the
 fit, the load average before and after, and the mean L1 distance from the rows of 300
 pairs and of 300 tables of three columns, the latter over an eighth of the levels.
 Seconds of the processor are summed over all threads; `main` are those of the main
@@ -57,7 +55,6 @@ def run_here(args: argparse.Namespace) -> dict:
     from privpgd import Numeric, PrivPGD, Schema
 
     warnings.simplefilter("ignore")
-    select = None if args.select == "all" else args.select
 
     def fit(d, n, m):
         rng = np.random.default_rng(0)
@@ -66,7 +63,7 @@ def run_here(args: argparse.Namespace) -> dict:
         names = [f"c{j}" for j in range(d)]
         frame = pd.DataFrame(u, columns=names)
         schema = Schema([Numeric(c, 0, 1, bins=args.bins) for c in names])
-        options = dict(select=select, n_particles=m, seed=0, verbose=False)
+        options = dict(n_particles=m, seed=0, verbose=False)
         model = PrivPGD(args.epsilon, 1e-6, **options)
         load, clocks = (
             os.getloadavg()[0],
@@ -81,7 +78,7 @@ def run_here(args: argparse.Namespace) -> dict:
     fit(44, 2_000, 2_000)
     real, model, taken, loads = fit(args.columns, args.rows, args.particles)
     copy = np.asarray(model.codes_)
-    facts = ("columns", "bins", "rows", "particles", "epsilon", "select")
+    facts = ("columns", "bins", "rows", "particles", "epsilon")
     return {name: getattr(args, name) for name in facts} | dict(
         measured=len(model.measurements_),
         wall=taken[0],
@@ -93,14 +90,14 @@ def run_here(args: argparse.Namespace) -> dict:
     )
 
 
-def run_in(tree: Path, select: str, args: argparse.Namespace) -> dict:
+def run_in(tree: Path, args: argparse.Namespace) -> dict:
     "A line from a process that imports the package of this checkout."
     command = [sys.executable, str(Path(__file__).resolve()), "--here"]
     for name in ("columns", "bins", "rows", "particles", "epsilon"):
         command += [f"--{name}", str(getattr(args, name))]
     env = os.environ | {"PYTHONPATH": str(tree.resolve())}
     done = subprocess.run(
-        [*command, "--select", select],
+        command,
         env=env,
         cwd=tree,
         stdout=subprocess.PIPE,
@@ -116,7 +113,6 @@ def run_in(tree: Path, select: str, args: argparse.Namespace) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trees", default=".", help="checkouts, with commas")
-    parser.add_argument("--select", default="all", help="all,mst,aim, with commas")
     parser.add_argument("--columns", type=int, default=100)
     parser.add_argument("--bins", type=int, default=32)
     parser.add_argument("--rows", type=int, default=100_000)
@@ -129,12 +125,11 @@ def main() -> None:
         print(json.dumps(run_here(args)))
         return
     for tree in map(Path, args.trees.split(",")):
-        for select in args.select.split(","):
-            line = json.dumps(run_in(tree, select, args))
-            print(line, flush=True)
-            if args.out:
-                with args.out.open("a", encoding="utf-8") as file:
-                    file.write(line + "\n")
+        line = json.dumps(run_in(tree, args))
+        print(line, flush=True)
+        if args.out:
+            with args.out.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
 
 
 if __name__ == "__main__":
