@@ -42,11 +42,21 @@ def is_test(node):
     else:
         return False
     name = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
-    return name.split(".")[-1].startswith(("test_", "raises", "expect_fail", "refused"))
+    known = ("test_", "raises", "expect_fail", "refused", "ExceptionExpected")
+    return name.split(".")[-1].startswith(known)
 
 
-def directives(source):
-    return [line for line in source.splitlines() if line.startswith("#|")]
+def checks(node):
+    "Is there a test somewhere in this statement?"
+    return any(is_test(part) for part in ast.walk(node))
+
+
+def prepares(source, body):
+    "Ten lines or more that only define what later cells use."
+    kinds = (ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AugAssign)
+    return len(source.splitlines()) >= 10 and all(
+        isinstance(node, kinds) or is_import(node) or checks(node) for node in body
+    )
 
 
 def visible(cell):
@@ -66,15 +76,19 @@ def folded(title, source):
 
 def fold(cell, show):
     """Hide a cell of imports, fold a cell whose purpose is a test. `show` says what
-    readers see of the other code: "all" of it, a "title", or "nothing"."""
+    readers see of the other code: "all" of it, all but "helpers", a "title", or
+    "nothing"."""
     source = "".join(cell["source"])
     if cell["cell_type"] != "code" or re.search(r"^#\| (echo|code-fold)", source, re.M):
         return
     body = statements(source)
     if show == "nothing" or (body and all(map(is_import, body))):
         cell["source"] = "#| echo: false\n" + source
-    elif body and is_test(body[-1]) and not cell.get("outputs"):
+    elif body and checks(body[-1]) and not cell.get("outputs"):
         cell["source"] = folded("Tests", source)
+    elif show == "helpers" and body and not cell.get("outputs"):
+        if prepares(source, body):
+            cell["source"] = folded("Helpers", source)
     elif show == "title":
         cell["source"] = folded("Code", source)
 
@@ -132,8 +146,9 @@ def pages_of(entries):
 
 def shown_code():
     "What readers see of the code of a page: all of it, unless it is listed here."
+    book = dict.fromkeys(pages_of(sidebar("book")), "helpers")
     evidence = dict.fromkeys(pages_of(sidebar("evidence")), "title")
-    return evidence | dict.fromkeys(pages_of(sidebar("reference")), "nothing")
+    return book | evidence | dict.fromkeys(pages_of(sidebar("reference")), "nothing")
 
 
 def chapters():
@@ -172,7 +187,7 @@ def finish(path, numbers, show):
     cells = page["cells"]
     if all(cell.get("id") != "opening" for cell in cells):
         restore_opening(cells, name)
-    if name not in show:
+    if show.get(name) not in ("title", "nothing"):
         spare_signatures(cells)
     for cell in cells:
         fold(cell, show.get(name, "all"))
