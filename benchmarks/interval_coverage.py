@@ -313,7 +313,7 @@ def truth_of(name, draw, statistics, folder):
 
 TABLES = 5  # samples of the copy in Rubin's rule
 REPLICATES = 20  # tables of model.replicates
-EVERY = 4  # trials of which one has replicates
+EVERY = 4  # trials of which one has the tables of both rules
 
 
 def flat(*values):
@@ -342,12 +342,15 @@ def one_trial(schema, statistics, rows, epsilon, seed, **options):
     "Lines of one table: every statistic in five ways."
     n = len(rows)
     began = time.process_time()
-    model = PrivPGD(epsilon, 1e-6, seed=seed, verbose=False, **options)
+    own = int(np.random.default_rng([13, n, int(1000 * epsilon), seed]).integers(2**31))
+    model = PrivPGD(epsilon, 1e-6, seed=own, verbose=False, **options)
     model.fit(rows, schema)
     fitted = time.process_time() - began
     copy = model.sample()
-    copies = [model.sample(n, seed=seed + k) for k in range(TABLES)]
-    made = model.replicates(REPLICATES, "rows", rows=n) if seed % EVERY == 0 else None
+    copies = made = None
+    if seed % EVERY == 0:
+        copies = [model.sample(n, seed=own + k) for k in range(TABLES)]
+        made = model.replicates(REPLICATES, "rows", rows=n)
     for what, f in statistics.items():
         began = time.process_time()
         try:
@@ -360,17 +363,15 @@ def one_trial(schema, statistics, rows, epsilon, seed, **options):
         real, naive = (flat(f.value(t), f.error(t)) for t in (rows, copy))
         ours = flat(found.value, found.std_error, found.low, found.high)
         unseen = flat(found.unmeasured)[0]
-        rubin = by_rubin(f, copies)
-        replicated = None
-        if made is not None:
-            replicated = by_rubin(f, made, base=made.base, step=made.step)
+        rubin = copies and by_rubin(f, copies)
+        replicated = made and by_rubin(f, made, base=made.base, step=made.step)
         for j in range(len(unseen)):
             yield {
                 "statistic": what,
                 "part": j,
                 "rows": [float(v[j]) for v in real],
                 "naive": [float(naive[0][j]), naive[1][j] * np.sqrt(len(copy) / n)],
-                "rubin": rubin[j],
+                "rubin": rubin and rubin[j],
                 "replicates": replicated and replicated[j],
                 "ours": [float(v[j]) for v in ours],
                 "unmeasured": round(float(unseen[j]), 4),

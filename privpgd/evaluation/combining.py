@@ -56,7 +56,7 @@ def make_replicates(
         whole_number("rows", rows, 1, "leave it out for as many as the copy has")
     rng = np.random.default_rng(seed)
     size = min(rows or len(release.codes), len(release.codes))
-    base = open_base(release, release.schema.names, size, rng)
+    base = open_base(release, release.schema.names, size, rng, tilted=False)
     asked = base.design.weights_for(base.design.shares - base.design.marginals())
     changes = asked[:, None] + draw_changes(base, about, number, rng)
     largest = max(np.quantile(-changes, 1 - _CLIPPED), 1e-12)

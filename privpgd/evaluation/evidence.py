@@ -10,6 +10,7 @@ __all__ = [
     "TAIL",
     "MOST_LEVEL_CELLS",
     "TAU2",
+    "KEPT",
     "Release",
     "Shares",
     "measured_shares",
@@ -18,6 +19,7 @@ __all__ = [
     "make_scale",
     "Design",
     "make_design",
+    "rising_weights",
     "Base",
     "open_base",
 ]
@@ -304,6 +306,53 @@ def make_design(
     return Design(rows, np.concatenate(table), np.concatenate(variance), n)
 
 
+# %% ../../nbs/evaluation/evidence.ipynb #cd279186
+def rising_weights(
+    values: np.ndarray,  # (m,) of the rows
+    weights: np.ndarray,  # (m,) some may be negative
+) -> np.ndarray:  # (m,) none negative, with the same sum
+    "Weights whose distribution function rises, nearest to that of the given ones."
+    from sklearn.isotonic import isotonic_regression
+
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order])
+    gaps = np.append(np.diff(values[order]), 0.0)
+    gaps = np.maximum(gaps, 1e-9 * max(gaps.max(), 1e-300))
+    below = isotonic_regression(below, sample_weight=gaps, y_min=0.0, y_max=below[-1])
+    rising = np.empty_like(below)
+    rising[order] = np.diff(below, prepend=0.0)
+    return rising
+
+
+# %% ../../nbs/evaluation/evidence.ipynb #ced84d58
+KEPT = 0.1  # share of the copy's weights that a tilt keeps
+
+
+def _measured_tilt(
+    release: Release,
+    frame: pd.DataFrame,  # (m,) rows in the columns that matter
+    codes: np.ndarray,  # (m, s) their codes
+    finest: Mapping,  # column -> (m,) finest cells of the rows
+    scales: Mapping,  # column -> Scale
+) -> np.ndarray:  # (m,) weights with mean 1
+    "Weights with which each column has about its measured distribution."
+    tilt = np.ones(len(codes))
+    for i, name in enumerate(frame.columns):
+        own = {name: scales[name]} if name in scales else {}
+        if own and len(own[name].mass) > MOST_LEVEL_CELLS:
+            continue
+        found = measured_shares(release.measurements, [name], release.n, own)
+        facts = *coarsen(found), own, release.n
+        design = make_design(codes[:, [i]], finest, [name], *facts)
+        wanted = 1 + design.weights_for(design.shares - design.marginals(tilt))
+        if own and pd.api.types.is_numeric_dtype(frame[name]):
+            values = frame[name].to_numpy(np.float64, na_value=np.nan)
+            last = np.nanmax(values) + 1 if np.isfinite(values).any() else 0.0
+            wanted = rising_weights(np.where(np.isnan(values), last, values), wanted)
+        tilt *= KEPT + (1 - KEPT) * np.maximum(wanted, 0.0)
+    return tilt / tilt.mean()
+
+
 # %% ../../nbs/evaluation/evidence.ipynb #c5ff2d1
 @dataclass(frozen=True, eq=False)
 class Base:
@@ -335,6 +384,7 @@ def open_base(
     names: Sequence[str],  # columns that matter
     rows: int,  # of the sample
     rng: np.random.Generator,
+    tilted: bool = True,  # whether each column gets its measured distribution
 ) -> Base:
     "Rows of the copy with values wherever they may be, and the evidence on them."
     schema = release.schema
@@ -356,6 +406,13 @@ def open_base(
         for i, name in enumerate(names)
         if name in scales
     }
+    if tilted:
+        tilt = _measured_tilt(release, frame, codes, finest, scales)
+        order = np.lexsort(codes.T)
+        ends = np.floor(np.cumsum(tilt[order]) + rng.random()).astype(int)
+        chosen = np.repeat(order, np.diff(ends, prepend=0))
+        codes, frame = codes[chosen], frame.iloc[chosen].reset_index(drop=True)
+        finest = {name: cells[chosen] for name, cells in finest.items()}
     found = measured_shares(release.measurements, names, release.n, scales)
     facts = *coarsen(found), scales, release.n
     whole = make_design(codes, finest, names, *facts)
