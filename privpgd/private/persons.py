@@ -13,6 +13,8 @@ from typing import Any
 import numba
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from privpgd.private.account import (
     L1_SENSITIVITY,
@@ -42,6 +44,7 @@ __all__ = [
     "choose_rows",
     "are_names",
     "share_weights",
+    "first_rows",
     "PerPerson",
     "row_choice",
     "fold_units",
@@ -206,7 +209,7 @@ def _hash_names(
 
 
 def choose_rows(
-    persons: np.ndarray,  # (m,) who they are
+    persons: Any,  # (m,) who they are: an array, or a series
     sizes: np.ndarray,  # (m,) how many rows each has; a person's rows are together
     most: int,  # rows to keep of each
     secret: int,  # 64 random bits
@@ -215,9 +218,9 @@ def choose_rows(
     streams = np.zeros(len(sizes), np.uint64)
     large = sizes > most
     if large.any():
-        plain = persons.astype(object) if persons.dtype.kind in "US" else persons
-        names = _hash_names(plain[large])
-        streams[large] = _mix(_mix(names ^ np.uint64(secret)))
+        names = np.asarray(persons[large])
+        names = names.astype(object) if names.dtype.kind in "US" else names
+        streams[large] = _mix(_mix(_hash_names(names) ^ np.uint64(secret)))
     return _keep_rows(sizes, streams, most)
 
 
@@ -247,6 +250,44 @@ def share_weights(
 
 
 # %% ../../nbs/private/persons.ipynb #c69616f
+def first_rows(
+    persons: pd.Series,  # (n,) who each row is about
+) -> tuple[np.ndarray, set[str]]:  # (n,) whether another person begins; the orders
+    "Where persons begin, and in which orders they come: by value, or length first."
+    text = _as_text(persons)
+    if text is None:
+        names = persons.to_numpy()
+        return np.r_[True, names[1:] != names[:-1]], _orders_of_values(persons)
+    before, after = text[:-1], text[1:]
+    risen = pc.less_equal(before, after)
+    lengths = [pc.binary_length(part) for part in (before, after)]
+    longer = pc.or_(pc.less(*lengths), pc.and_(pc.equal(*lengths), risen))
+    held = {"value": risen, "length": longer}
+    orders = {
+        order for order, rising in held.items() if pc.all(rising, min_count=0).as_py()
+    }
+    new = pc.not_equal(before, after).to_numpy(zero_copy_only=False)
+    return np.r_[True, new], orders
+
+
+def _as_text(persons: pd.Series) -> Any:
+    "An Arrow array of text, whose comparisons are quick; None for anything else."
+    if pd.api.types.infer_dtype(persons) != "string":
+        return None
+    try:
+        return pa.chunked_array(pa.array(persons, pa.large_string())).combine_chunks()
+    except (pa.ArrowException, UnicodeError):  # letters that are no Unicode
+        return None
+
+
+def _orders_of_values(persons: pd.Series) -> set[str]:
+    "The orders of persons whose names are no text."
+    try:
+        return {"value"} if persons.is_monotonic_increasing else set()
+    except TypeError:  # things that have no order
+        return set()
+
+
 class PerPerson:
     "Gathers whole persons, chooses or weighs their rows, and hands them on."
 
@@ -261,6 +302,7 @@ class PerPerson:
         self.inner = make()
         self.persons = 0  # how many there are
         self.waiting: list[tuple[pd.Series, np.ndarray]] = []  # persons, codes
+        self.orders = {"value", "length"}  # in which all persons so far have come
 
     def add(self, codes: np.ndarray, persons: pd.Series) -> None:
         "Take the rows of an (n, d) array of codes, and whom they are about."
@@ -273,24 +315,18 @@ class PerPerson:
             persons, codes = persons[named], codes[named]
         if not len(persons):
             return
-        if not self.gather and not self._in_order(persons):
-            raise UnsortedError
         self.waiting.append((persons, codes))
         if self.gather:
             self._check_memory()
             return
         persons, codes = self._take_waiting()
-        last = int(persons.searchsorted(persons.iloc[-1]))
+        first, orders = first_rows(persons)
+        self.orders &= orders
+        if not self.orders:
+            raise UnsortedError
+        last = int(np.flatnonzero(first)[-1])
         self.waiting = [(persons.iloc[last:], codes[last:])]
-        self._hand_on(persons.iloc[:last], codes[:last])
-
-    def _in_order(self, persons: pd.Series) -> bool:
-        "Whether these persons go on where the last ones ended."
-        try:
-            before = self.waiting[-1][0].iloc[-1] if self.waiting else persons.iloc[0]
-            return bool(persons.is_monotonic_increasing and before <= persons.iloc[0])
-        except TypeError:  # things that have no order
-            return False
+        self._hand_on(persons.iloc[:last], codes[:last], first[:last])
 
     def _check_memory(self) -> None:
         "Refuse rows in any order that do not fit into memory."
@@ -322,20 +358,24 @@ class PerPerson:
             number, _ = pd.factorize(persons)
             order = np.argsort(number, kind="stable")
             persons, codes = persons.iloc[order], codes[order]
-        self._hand_on(persons, codes)
+            first = np.r_[True, np.diff(number[order]) != 0]
+        else:
+            first, _ = first_rows(persons)
+        self._hand_on(persons, codes, first)
 
-    def _hand_on(self, persons: pd.Series, codes: np.ndarray) -> None:
+    def _hand_on(
+        self, persons: pd.Series, codes: np.ndarray, first: np.ndarray
+    ) -> None:
         "Choose or weigh the rows of whole persons, which are together."
         if not len(persons):
             return
-        names = persons.to_numpy()
-        starts = np.flatnonzero(np.r_[True, names[1:] != names[:-1]])
-        sizes = np.diff(np.r_[starts, len(names)])
+        starts = np.flatnonzero(first)
+        sizes = np.diff(np.r_[starts, len(persons)])
         self.persons += len(sizes)
-        self._hand_on_persons(names[starts], sizes, codes)
+        self._hand_on_persons(persons.iloc[starts], sizes, codes)
 
     def _hand_on_persons(
-        self, persons: np.ndarray, sizes: np.ndarray, codes: np.ndarray
+        self, persons: pd.Series, sizes: np.ndarray, codes: np.ndarray
     ) -> None:
         if self.unit.max_rows is None:
             self.inner.add(codes, share_weights(sizes))
