@@ -14,7 +14,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from ..core.files import write_text
+from ..core.files import is_pipe, write_atomically
 from ..table.bins import clip_counts
 from ..table.clusters import ClusterSource
 from ..table.columns import Column, is_missing
@@ -61,8 +61,14 @@ class Diagnostics:
 
     def save(self, path: Any) -> None:
         "Write a file that only its owner can read, marked private."
-        write_text(path, self.to_json())
-        Path(path).chmod(0o600)
+
+        def write(part: Path) -> None:
+            part.chmod(0o600)
+            part.write_text(self.to_json(), encoding="utf-8")
+
+        write_atomically(path, write)
+        if not is_pipe(path):  # a file that was there keeps its mode
+            Path(path).chmod(0o600)
 
     def __repr__(self) -> str:
         lines = [MARK, f"{self.rows:,} rows"]

@@ -21,6 +21,7 @@ from tqdm.auto import tqdm
 
 from privpgd.table.pieces import (
     Part,
+    SourceError,
     TableSource,
     add_pieces,
     piece_rows,
@@ -61,6 +62,10 @@ class ClusterSource(TableSource):
     hint = "one of its files may be damaged, or its types differ"
     total = False  # whether any value has a code
 
+    def pieces(self, schema: Schema) -> Iterator[Any]:
+        problem = "A table on Spark is not read piece by piece"
+        raise SourceError(problem, "write it to Parquet files, and name these")
+
     def _fold_partitions(
         self, schema: Schema, make: Callable[[], Any], verbose: bool, person: str | None
     ) -> Part:
@@ -89,6 +94,10 @@ class DaskSource(ClusterSource):
 
     def preview(self, schema: Schema) -> pd.DataFrame:
         return self.table._meta
+
+    def pieces(self, schema: Schema) -> Iterator[pd.DataFrame]:
+        for partition in self.table[schema.names].partitions:
+            yield from slice_frame(partition.compute(), piece_rows(len(schema)))
 
     def count(self, schema: Schema) -> int:
         return len(self.table)

@@ -13,19 +13,23 @@ __all__ = [
     "csv_type",
     "read_texts",
     "read_csv",
+    "read_csv_total",
     "read_csv_as_text",
 ]
 
 # %% ../../nbs/table/csv_files.ipynb #c9d7b4a
+import contextlib
 import csv
 import io
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from privpgd.table.paths import (
@@ -180,6 +184,8 @@ def csv_type(column: Column) -> pa.DataType:
     return pa.float64() if exact_in_float else pa.int64()
 
 
+_TRUE = ["1", "1.0", "True", "TRUE", "true"]
+_FALSE = ["0", "0.0", "False", "FALSE", "false"]
 _TIDY_ROWS = 20_000  # of a loose file at a time
 
 
@@ -216,22 +222,34 @@ def _csv_batches(
     path: TableFile,
     head: CsvHead,
     convert: pa_csv.ConvertOptions,
+    # takes a row with more or fewer fields than the head; None: such a row is an error
+    take_odd: Callable[[str], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     "Batches of a CSV file, as it is or tidied."
     parse = pa_csv.ParseOptions(delimiter=head.delimiter, newlines_in_values=True)
+    total = take_odd is not None
+    if take_odd is not None:
+        parse.invalid_row_handler = partial(_leave_out, take_odd)
     blocks = pa_csv.ReadOptions(block_size=2**23)
     contents: Iterator[Any] = iter([path])
     if head.loose:
-        errors = "replace" if head.encoding != "utf-8-sig" else "strict"
+        lenient = total or head.encoding != "utf-8-sig"
+        errors = "replace" if lenient else "strict"
         blocks_of = _tidy_rows(path, head, errors)
         contents = (Piped(str(path), block) for block in blocks_of)
     encoding = "utf-8-sig" if head.loose else head.encoding
     for content in contents:
         with (
-            open_utf8(content, encoding) as file,
+            open_utf8(content, encoding, total) as file,
             pa_csv.open_csv(file, blocks, parse, convert) as reader,
         ):
             yield from reader
+
+
+def _leave_out(take: Callable[[str], None], row: pa_csv.InvalidRow) -> str:
+    "Hand on a row with more or fewer fields than the head, and read on."
+    take(row.text)
+    return "skip"
 
 
 def read_texts(
@@ -260,7 +278,6 @@ def read_csv(
     schema: Schema,  # public facts of the columns
     size: int,  # least number of rows of a piece
     names: list[str],  # columns to read
-    look: bool = True,  # at the first row, for how the file is written
 ) -> Iterator[pa.Table]:
     "Pieces of a CSV file in the types of the schema."
     kinds = {c.name: csv_type(c) for c in schema.columns}
@@ -269,10 +286,10 @@ def read_csv(
         include_columns=names,
         null_values=sorted(_missing_words(schema)),
         strings_can_be_null=True,
-        true_values=["1", "1.0", "True", "TRUE", "true"],
-        false_values=["0", "0.0", "False", "FALSE", "false"],
+        true_values=_TRUE,
+        false_values=_FALSE,
     )
-    head = read_csv_head(path, schema.file, look)
+    head = read_csv_head(path, schema.file, look=True)
     yield from regroup_batches(_csv_batches(path, head, convert), size)
 
 
@@ -285,24 +302,91 @@ def _missing_words(schema: Schema) -> set[str]:
 _LONGEST = 2**31 - 1  # letters of a field
 
 
+def _typed(
+    texts: pa.ChunkedArray,  # as they are written; null where missing
+    kind: pa.DataType,  # of the column
+) -> pa.ChunkedArray:
+    "Texts in the type of their column; as they are if one of them is of another type."
+    if pa.types.is_boolean(kind):
+        true, false = (pc.is_in(texts, pa.array(words)) for words in (_TRUE, _FALSE))
+        known = pc.is_valid(texts)
+        if pc.any(pc.and_not(known, pc.or_(true, false))).as_py():
+            return texts
+        return pc.if_else(known, true, pa.scalar(None, kind))
+    try:
+        return texts.cast(kind)
+    except pa.ArrowInvalid:
+        return texts
+
+
+def _text_table(
+    rows: Iterable[list[str]],  # fields of each row, any number of them
+    head: CsvHead,
+    names: list[str],  # columns to read
+    missing: Collection[str],  # words for missing values
+) -> pa.Table:
+    "Rows as text: fields beyond the head are left out, those that lack are missing."
+    places = [head.names.index(name) for name in names]
+    columns: list[list] = [[] for _ in names]
+    for row in filter(None, rows):  # a blank line is no row
+        for place, column in zip(places, columns):
+            text = row[place] if place < len(row) else ""
+            column.append(None if text in missing else text)
+    arrays = [pa.array(column, pa.string()) for column in columns]
+    return pa.Table.from_arrays(arrays, names=names)
+
+
+@contextlib.contextmanager
+def _long_fields() -> Iterator[None]:
+    "Python's csv reads fields of any length."
+    before = csv.field_size_limit(_LONGEST)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def read_csv_total(
+    path: TableFile,
+    schema: Schema,  # public facts of the columns
+    size: int,  # least number of rows of a piece
+    names: list[str],  # columns to read
+) -> Iterator[pa.Table]:
+    "Pieces of a CSV file in which no value and no number of fields is an error."
+    kinds = {c.name: csv_type(c) for c in schema.columns}
+    missing = _missing_words(schema)
+    convert = pa_csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()),
+        include_columns=names,
+        null_values=sorted(missing),
+        strings_can_be_null=True,
+    )
+    head = read_csv_head(path, schema.file)
+    odd: list[str] = []
+
+    def odd_rows() -> Iterator[pa.Table]:
+        if texts := [odd.pop() for _ in range(len(odd))]:
+            options: dict = dict(delimiter=head.delimiter)
+            with _long_fields():
+                lines = [io.StringIO(text, newline="") for text in texts]
+                rows = [next(csv.reader(line, **options), []) for line in lines]
+            yield _text_table(rows, head, names, missing)
+
+    for piece in regroup_batches(_csv_batches(path, head, convert, odd.append), size):
+        columns = [_typed(piece[name], kinds[name]) for name in names]
+        yield pa.Table.from_arrays(columns, names=names)
+        yield from odd_rows()
+    yield from odd_rows()
+
+
 def read_csv_as_text(
     path: TableFile,
     schema: Schema,  # public facts of the columns
     names: list[str],  # columns to read
 ) -> Iterator[pa.Table]:
     "Pieces of a CSV file as text, in which no row is an error."
-    missing = _missing_words(schema)
     head = read_csv_head(path, schema.file)
-    places = [head.names.index(name) for name in names]
-    before = csv.field_size_limit(_LONGEST)
-    try:
+    missing = _missing_words(schema)
+    with _long_fields():
         for some in _read_rows(path, head, "replace"):
-            columns: list[list] = [[] for _ in names]
-            for row in filter(None, some):  # a blank line is no row
-                for place, column in zip(places, columns):
-                    text = row[place] if place < len(row) else ""
-                    column.append(None if text in missing else text)
-            arrays = [pa.array(column, pa.string()) for column in columns]
-            yield pa.Table.from_arrays(arrays, names=names)
-    finally:
-        csv.field_size_limit(before)
+            yield _text_table(some, head, names, missing)

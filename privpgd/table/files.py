@@ -21,6 +21,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from privpgd.table.csv_files import (
+    csv_type,
+    read_csv,
+    read_csv_as_text,
+    read_csv_head,
+    read_csv_total,
+)
 from privpgd.table.paths import (
     Files,
     FolderValues,
@@ -43,7 +50,6 @@ from privpgd.table.pieces import (
 from ..core.checks import InputError, shorten
 from .cleaning import FileFormat
 from .columns import Column, SchemaError
-from .csv_files import csv_type, read_csv, read_csv_as_text, read_csv_head
 from .dtypes import open_frame
 from .schema import Schema
 
@@ -205,7 +211,7 @@ _READ_ERRORS = (OSError, pa.ArrowException, EOFError, csv.Error, UnicodeDecodeEr
 
 
 class StrayValueError(InputError):
-    "A file holds something that is not of the type of its column."
+    "A CSV file has a row that Arrow does not read, such as one longer than a block."
 
 
 class FileSource(TableSource):
@@ -222,13 +228,13 @@ class FileSource(TableSource):
                 yield from self._pieces_of_file(path, folders, schema)
             except _READ_ERRORS as error:
                 if self.total and not self.text and stored_format(path) == "csv":
-                    raise StrayValueError("A file holds a strange value") from None
+                    raise StrayValueError("A file holds a strange row") from None
                 raise _explain_file_error(path, error, schema) from None
 
-    text = False  # CSV files are read as text, value by value
+    text = False  # CSV files are read by Python, row by row
 
     def _twice(self, read: Callable[[], Any]) -> Any:
-        "Read the files; once more as text, if a strange value is found on the way."
+        "Read the files; once more by Python, if a row is found that Arrow cannot read."
         try:
             return read()
         except StrayValueError:
@@ -257,7 +263,8 @@ class FileSource(TableSource):
         elif self.text:
             pieces = read_csv_as_text(path, schema, own)
         else:
-            pieces = read_csv(path, schema, size, own, look=not self.total)
+            read = read_csv_total if self.total else read_csv
+            pieces = read(path, schema, size, own)
         for piece in pieces:
             for name, value in constants.items():
                 piece = piece.append_column(name, pa.repeat(value, len(piece)))

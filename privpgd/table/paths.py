@@ -225,28 +225,40 @@ def open_text(
 
 
 class _Recoded(io.RawIOBase):
-    "The bytes of a text in another encoding, as UTF-8; strange ones are marked."
+    "The bytes of a text as UTF-8 without zero bytes; strange ones are marked."
 
-    def __init__(self, lines: io.TextIOWrapper):
-        self.lines = lines
+    def __init__(self, stream: Any, encoding: str):
+        self.stream = stream
+        self.decoder = codecs.getincrementaldecoder(encoding)("replace")
         self.rest = b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        self.rest = self.rest or self.lines.read(2**16).encode()
+        ended = False
+        while not self.rest and not ended:
+            part = self.stream.read(2**20)
+            ended = not part
+            text = self.decoder.decode(part, ended)
+            # NumPy drops a zero byte at the end of a text
+            self.rest = text.replace("\0", "\ufffd").encode()
         size = min(len(buffer), len(self.rest))
         buffer[:size] = self.rest[:size]
         self.rest = self.rest[size:]
         return size
 
 
-def open_utf8(file: TableFile, encoding: str) -> pa.NativeFile:
+def open_utf8(
+    file: TableFile,
+    encoding: str,
+    total: bool = False,  # strange bytes are no error
+) -> pa.NativeFile:
     "The content of a CSV file in UTF-8, whatever it is written in."
-    if encoding == "utf-8-sig":
-        return open_bytes(file)
-    recoded: Any = _Recoded(open_text(file, "replace", encoding))
+    stream = open_bytes(file)
+    if encoding == "utf-8-sig" and not total:
+        return stream
+    recoded: Any = _Recoded(stream, encoding)
     return pa.PythonFile(io.BufferedReader(recoded, 2**20), mode="r")
 
 
