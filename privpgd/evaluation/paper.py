@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
 
 from ..core.checks import one_of
 from ..core.figures import CYCLE, GREY, canvas, canvases
+from ..private.account import gaussian_delta
 from .datasets import paper_results
 from .results import indexed_frame, order_methods, summary
 
@@ -28,6 +30,7 @@ __all__ = [
     "log_ratios",
     "times_worse",
     "plot_ratios",
+    "authors_epsilon",
 ]
 
 # %% ../../nbs/evaluation/paper.ipynb #c080
@@ -374,3 +377,15 @@ def plot_ratios(
     axes[0].set_ylabel(f"log₂ of error / {reference}'s")
     _legend_above(axes)
     return axes
+
+
+# %% ../../nbs/evaluation/paper.ipynb #cb23fa20
+def authors_epsilon(
+    epsilon: float,  # what the paper states
+    delta: float,  # what the paper states
+) -> float:
+    "The smaller epsilon that the noise of the authors' code keeps, by the exact curve."
+    log = -math.log(delta)
+    rho = (math.sqrt(epsilon + log) - math.sqrt(log)) ** 2
+    sigma = 1 / math.sqrt(2 * rho)
+    return float(brentq(lambda e: gaussian_delta(sigma, e) - delta, 0, epsilon))
