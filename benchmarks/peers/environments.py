@@ -30,7 +30,7 @@ def install(peer, folder, words):
     errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
     return dict(
         installed=done.returncode == 0,
-        reason=errors[0][7:] if done.returncode and errors else "",
+        reason=errors[0][7:207] if done.returncode and errors else "",
         python=".".join(map(str, sys.version_info[:3])),
         seconds=round(time.monotonic() - began),
     )
@@ -40,13 +40,13 @@ def main():
     "Make what is missing."
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--peers", nargs="*", help="some of pins/, instead of all")
     parser.add_argument("--pip", nargs="*", default=[])
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     path = args.folder / "environments.json"
     known = json.loads(path.read_text()) if path.exists() else {}
-    for pins in sorted(PINS.glob("*.txt")):
-        peer = pins.stem
+    for peer in args.peers or sorted(pins.stem for pins in PINS.glob("*.txt")):
         if not known.get(peer, {}).get("installed"):
             known[peer] = install(peer, args.folder, args.pip)
             path.write_text(json.dumps(known, indent=1) + "\n")

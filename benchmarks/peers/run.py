@@ -108,7 +108,8 @@ def main():
 
     def done():
         lines = read_lines(args.out) if args.out.exists() else []
-        return set(map(job_key, lines))
+        kept = [line for line in lines if line["status"] != "not installed"]
+        return set(map(job_key, kept))
 
     tables = {}
     for seed in map(int, args.seeds.split(",")):
