@@ -41,7 +41,7 @@ SETTINGS = dict(
     batch_size=(1, 21),
     mask=(0.0, 0.5, 0.95),
     lr=(0.01, 0.03, 0.3, 1.0),
-    particles=(1000, 2000, 20_000),
+    particles=(1000, 2000),
 )  # beside the paper's own values, which are the first line
 WEIGHTS = (0, 0.01, 0.1, 1, 10)
 ERRORS = ("downstream", "covariance", "counting", "thresholding", "sw1", "l1")
