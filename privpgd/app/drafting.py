@@ -27,7 +27,7 @@ from privpgd.app.tables import (
 )
 
 from ..core.checks import InputError, check_fields, optional, whole
-from ..table.cleaning import FileFormat
+from ..table.cleaning import FileFormat, write_time
 from ..table.columns import PrivacyWarning
 from ..table.draft import DraftOptions, Guess, declare_columns, draft_schema
 from ..table.foreign import foreign_hints, read_foreign, with_foreign
@@ -151,6 +151,10 @@ def describe_column(
 ) -> str:
     "The facts of a column, in short."
     facts = [column.describe(5)]
+    form = column.format
+    if form is not None and form.time and column.kind == "numeric":
+        ends = (write_time(x, form.time) for x in (column.low, column.high))
+        facts = [" to ".join(ends)]
     if getattr(column, "learnable", False):
         facts.append("open bins")
     if decimals := decimals_words(column):
@@ -245,17 +249,22 @@ def suggestions_text(schema: Schema) -> str:  # empty: there are none
     if not schema.suggested_rules:
         return ""
     listed = [
-        textwrap.fill(rule.text, 78, initial_indent="  ", subsequent_indent="    ")
+        textwrap.shorten(rule.text, 300, placeholder=" … (whole in the schema)")
         for rule in schema.suggested_rules
+    ]
+    numbered = [
+        textwrap.fill(text, 78, initial_indent=f"{k:3}. ", subsequent_indent="     ")
+        for k, text in enumerate(listed, 1)
     ]
     return "\n".join(
         [
             "",
             "All rows of the file keep these rules. They are suggestions, read from",
             "the data: nothing keeps them until you confirm those that are known to",
-            "hold, with --rule 'TEXT' or under \"rules\" in the schema. Of two columns",
-            "in order, such as a <= b, the distance is then measured on a fine scale.",
-            *listed,
+            'hold, by number (--rule 1), by text, or under "rules" in the schema. Of',
+            "two columns in order, such as a <= b, the distance is then measured on a",
+            "fine scale.",
+            *numbered,
         ]
     )
 
@@ -292,7 +301,8 @@ def schema_command(args: argparse.Namespace, console: Console) -> None:
     console.say(draft_text(schema, guesses))
     if any(getattr(c, "learnable", False) for c in schema.columns):
         console.say(_OPEN_WORDS)
-    console.say(suggestions_text(schema))
+    if suggestions := suggestions_text(schema):
+        console.say(suggestions)
     persons = [g.name for g in guesses if g.person]
     person = f" --person {shlex.quote(persons[0])}" if persons else ""
     console.say(_next_steps(args, read, person))

@@ -153,11 +153,19 @@ def fix_dtypes(
 
 def add_rules(
     schema: Schema,
-    texts: Sequence[str],  # of --rule
+    texts: Sequence[str],  # of --rule; a number stands for a suggested rule
 ) -> Schema:
     "The schema with further rules, which somebody declares."
+    suggested = [rule.text for rule in schema.suggested_rules]
+    rules = []
+    for text in texts:
+        number = int(text) if text.isdecimal() else 0
+        if text.isdecimal() and not 1 <= number <= len(suggested):
+            problem = f"--rule {text}: the schema suggests {len(suggested)} rules"
+            raise InputError(problem, "give the number of one, or a condition")
+        rules.append(suggested[number - 1] if number else text)
     try:
-        return schema.with_rules(*schema.rules, *texts)
+        return schema.with_rules(*schema.rules, *rules)
     except ExpressionError as error:
         raise error.at("--rule: ") from None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,14 +93,21 @@ def _split_by_type(constraints: Sequence) -> dict:  # type -> list
 def rules_on_axes(rules: Sequence[Rule], axes: Sequence[Axis]) -> list[Rule]:
     "Rules on what is measured, without those that a distance keeps by itself."
     distances = {axis.name: axis for axis in axes if axis.base is not None}
-    written = [rule.on_axes(axes) for rule in rules]
-    return [rule for rule in written if not _is_kept(rule, distances)]
+    # where a base is missing, the order of two columns is unknown, not broken
+    known = [replace(axis, missing=False) for axis in axes]
+    return [
+        rule.on_axes(axes)
+        for rule in rules
+        if not _is_kept(rule.on_axes(known), distances)
+    ]
 
 
 def _is_kept(rule: Rule, distances: Mapping[str, Axis]) -> bool:
     "Whether a rule only says that a distance is not below 0, or above it."
     tree = None if rule.expression is None else rule.expression.tree
     if not isinstance(tree, Operation) or tree.operator not in ("<", "<=", ">", ">="):
+        return False
+    if rule.missing is False:
         return False
     axis = distances.get(rule.columns[0])
     if axis is None or len(rule.columns) > 1 or tree.operands[1] != Constant(0):

@@ -58,7 +58,9 @@ def read_number(
     "The number that a text writes."
     core = text.strip()
     sign = ""
-    if form.before and core[:1] in ("+", "-"):
+    if form.parentheses and core[:1] == "(" and core[-1:] == ")":
+        sign, core = "-", core[1:-1].strip()
+    elif form.before and core[:1] in ("+", "-"):
         sign, core = core[0], core[1:].lstrip()
     if form.before and core.startswith(form.before.strip()):
         core = core[len(form.before.strip()) :].lstrip()
@@ -87,9 +89,11 @@ def write_number(
     whole, point, rest = plain.lstrip("-").partition(".")
     if form.thousands:
         whole = f"{int(whole):,}".replace(",", form.thousands)
-    sign = "-" if plain.startswith("-") else ""
     core = whole + (form.decimal + rest if point else "")
-    return f"{sign}{form.before}{core}{form.after}"
+    core = f"{form.before}{core}{form.after}"
+    if not plain.startswith("-"):
+        return core
+    return f"({core})" if form.parentheses else f"-{core}"
 
 
 # %% ../../nbs/table/cleaning.ipynb #cd8b8c9
@@ -163,6 +167,7 @@ class TextFormat:
     thousands: str = ""  # mark between groups of three digits
     before: str = ""  # in front of a number, such as "$"
     after: str = ""  # behind a number, such as "%"
+    parentheses: bool = False  # around a negative number, in place of a minus sign
     digits: int | None = None  # always so many after the decimal mark
     date: str | None = None  # such as "%d/%m/%Y"
     time: str | None = None  # a time of day, such as "%H:%M"
@@ -184,7 +189,7 @@ class TextFormat:
     def has_marks(self) -> bool:
         "Whether it is one of money, shares, fractions or times of day."
         marks = self.thousands, self.before, self.after, self.digits, self.time
-        return any(marks) or self.decimal != "."
+        return any(marks) or self.decimal != "." or self.parentheses
 
     def to_dict(self) -> dict:
         "The fields that say something, for JSON."
@@ -315,6 +320,7 @@ _TEXT_FORMS = dict(
     thousands=choice(*_THOUSANDS),
     before=_PLAIN,
     after=_PLAIN,
+    parentheses=TRUTH,
     na=Form(lambda words: all(isinstance(w, str) for w in words), "a list of texts"),
     digits=optional(whole(0, 12)),
     words=optional(Form(lambda words: len(set(words)) == 2, "two different words")),

@@ -18,8 +18,10 @@ __all__ = [
 # %% ../../nbs/table/draft.ipynb #c7e0223
 import dataclasses
 import math
+import re
 import shlex
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -432,6 +434,13 @@ def _with_format(column: Any, reading: Reading, in_file: bool) -> Any:
     return column if form is None else dataclasses.replace(column, format=form)
 
 
+def _time_words(form: str, guess: Guess) -> str:
+    "The reason for a column of times of day."
+    unit = "seconds" if "%S" in form else "minutes"
+    some = "; some are missing" * bool(guess.column and guess.column.missing)
+    return f"times of day, as {unit} since midnight{some}"
+
+
 def draft_column(
     values: pd.Series,  # (n,) with the name of the column
     bins: int | None = None,  # of numbers and dates; None leaves them open
@@ -447,16 +456,18 @@ def draft_column(
         told = dataclasses.replace(hints, kind=hints.kind or "numeric")
     guess = _draft_values(reading.values.rename(values.name), bins, most, told, text)
     _check_kind_asked(guess, hints)
+    if reading.format is not None and reading.format.time:
+        guess = dataclasses.replace(guess, why=_time_words(reading.format.time, guess))
+    guess = dataclasses.replace(guess, why="; ".join([*reading.notes, guess.why]))
     if guess.column is None:
         return guess
-    why = "; ".join([*reading.notes, guess.why])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         stored = Schema(guess.column).with_dtypes(reading.values.to_frame(guess.name))
     column = stored[guess.name]
     if text:
         column = _with_format(column, reading, in_file)
-    return dataclasses.replace(guess, column=column, why=why)
+    return dataclasses.replace(guess, column=column)
 
 
 # %% ../../nbs/table/draft.ipynb #c35829f
@@ -483,6 +494,18 @@ class DraftOptions:
 _USUAL = DraftOptions()
 
 
+def _shared_words(guesses: Sequence[Guess]) -> list[str]:
+    "Words that stand for missing in several columns of numbers or dates."
+    formats = [
+        guess.column.format
+        for guess in guesses
+        if guess.column is not None and guess.column.kind in ("numeric", "datetime")
+    ]
+    counted = Counter(word for form in formats if form for word in form.na)
+    letters = re.compile(r"[^\W\d_]{2}")
+    return [word for word, k in counted.items() if k > 1 and letters.search(word)]
+
+
 def draft_schema(
     frame: pd.DataFrame,
     options: DraftOptions = _USUAL,
@@ -496,6 +519,15 @@ def draft_schema(
         else draft_column(frame[name], *facts, options.hints(name), in_file)
         for name in frame.columns
     ]
+    words = _shared_words(guesses)
+    for i, guess in enumerate(guesses):
+        own = [word for word in words if word in getattr(guess.column, "levels", ())]
+        hints = options.hints(guess.name)
+        if own and hints.kind is None:
+            hints = dataclasses.replace(hints, na=(*hints.na, *own))
+            again = draft_column(frame[guess.name], *facts, hints, in_file)
+            why = f"{own[0]!r} is read as missing, as in other columns; {again.why}"
+            guesses[i] = dataclasses.replace(again, why=why)
     columns = tuple(g.column for g in guesses if g.column is not None)
     if not columns:
         return None, guesses

@@ -74,11 +74,18 @@ class _Texts:
 _SIGNS_ONLY = re.compile(r"[\W_]+")
 
 
+def _begins_others(sign: str, counts: pd.Series) -> bool:
+    "Whether texts begin with a sign, as paths do with `/`; numbers do not count."
+    longer = (x for x in counts.index if sign and x.strip().startswith(sign))
+    return any(re.search(r"[^\W\d_]", x) for x in longer)
+
+
 def _find_missing(counts: pd.Series, hints: Hints) -> list[str]:
     "Words for missing: said, usual, or made of signs only such as `?` and `- -`."
     usual = [x for x in counts.index if x in MISSING_WORDS or x.strip() in hints.na]
     said = [x for x in counts.index if x in hints.na]
     signs = [x for x in counts.index if _SIGNS_ONLY.fullmatch(x) and x not in usual]
+    signs = [x for x in signs if not _begins_others(x.strip(), counts)]
     others = len(counts) - len(signs) - len(usual)
     if others < len(signs):  # signs are the values, such as + and -
         signs = []
@@ -95,9 +102,13 @@ _NUMBER = re.compile(
 )
 
 
+_ENCLOSED = re.compile(r"\((.*)\)")
+
+
 def _split_number(text: str) -> re.Match | None:
-    "The parts of a text that may write a number."
-    found = _NUMBER.fullmatch(text.strip())
+    "The parts of a text that may write a number, a negative one in parentheses."
+    enclosed = _ENCLOSED.fullmatch(text.strip())
+    found = _NUMBER.fullmatch((enclosed[1] if enclosed else text).strip())
     return found if found and re.search(r"\d", found["core"]) else None
 
 
@@ -137,8 +148,10 @@ def guess_number_format(
     hints: Hints,
 ) -> TextFormat | None:  # None: they are not numbers
     "The format in which texts write numbers."
-    parts = [found for text in texts if (found := _split_number(text))]
-    if not parts:
+    split = {text: found for text in texts if (found := _split_number(text))}
+    parts = list(split.values())
+    enclosed = [text for text in split if _ENCLOSED.fullmatch(text.strip())]
+    if len(enclosed) == len(parts):  # none, or all are negative
         return None
     sides = {
         side: {p[side].strip(): p[side] for p in parts} for side in ("before", "after")
@@ -154,7 +167,8 @@ def guess_number_format(
     tails = {len(p["core"].partition(decimal)[2]) for p in parts}
     power = any(p["power"] for p in parts)
     digits = tails.pop() if len(tails) == 1 and not power else 0
-    return TextFormat((), decimal, thousands, before, after, digits if digits else None)
+    around = before, after, bool(enclosed)
+    return TextFormat((), decimal, thousands, *around, digits if digits else None)
 
 
 # %% ../../nbs/table/formats.ipynb #ccb9abb
@@ -212,11 +226,16 @@ def guess_date_format(
 _MOST_WORDS = 6  # different words for missing in a column
 
 
-def _count_words(counts: pd.Series) -> str:
-    "How many rows hold texts, and the first of them."
+def _odd_words(
+    counts: pd.Series,  # text -> rows
+    what: str,  # "numbers", "dates" or "times"
+) -> str:
+    "How many rows hold texts that are none of these, and the first of them."
     rows = int(counts.sum())
     word = repr(counts.index[0])
-    return f"1 value, {word}," if rows == 1 else f"{rows:,} values such as {word}"
+    if rows == 1:
+        return f"1 value, {word}, is no {what.removesuffix('s')}"
+    return f"{rows:,} values such as {word} are not {what}"
 
 
 def _as_missing(texts: _Texts, form: TextFormat, words: pd.Series) -> TextFormat:
@@ -248,8 +267,20 @@ def _read_numbers(texts: _Texts, hints: Hints) -> tuple[TextFormat, list[str]] |
         return None  # more digits than a number holds
     notes = []
     if len(words):
-        notes.append(f"{_count_words(words)} are not numbers: read as missing")
+        notes.append(f"{_odd_words(words, 'numbers')}: read as missing")
     return _as_missing(texts, form, words), notes
+
+
+def _nearly_numbers(texts: _Texts, hints: Hints) -> list[str]:
+    "What to tell of texts of which most, but not all, are numbers."
+    form = guess_number_format(list(texts.known.index), hints)
+    if form is None or hints.kind is not None:
+        return []
+    values = form.read(pd.Series(texts.known.index, dtype=object), "number")
+    fits = values.notna().to_numpy(bool)
+    if fits.all() or texts.share(fits) < 0.8:
+        return []
+    return [f"{_odd_words(texts.known[~fits], 'numbers')}: all stay texts"]
 
 
 def _read_moments(texts: _Texts, hints: Hints) -> tuple[TextFormat, list[str]] | None:
@@ -274,7 +305,7 @@ def _read_moments(texts: _Texts, hints: Hints) -> tuple[TextFormat, list[str]] |
     notes = []
     if len(rubbish := known[~fits]):
         what = "times" if time else "dates"
-        notes.append(f"{_count_words(rubbish)} are not {what}: read as missing")
+        notes.append(f"{_odd_words(rubbish, what)}: read as missing")
     if rival:
         notes.append(
             f"no row tells the day from the month: {form} is taken, and it might be "
@@ -348,11 +379,13 @@ def read_column(
             plain = not form.to_dict() or _plain_date(form)
             kept = None if plain else form
             return Reading(typed, kept, tuple(notes), tuple(texts.na))
+    notes = _nearly_numbers(texts, hints)
     form = _as_missing(texts, TextFormat(), texts.known[:0])
     read_values = form.read(values.astype(object), "text")
     missing = read_values.isin(MISSING_WORDS)
     text = read_values.mask(missing).astype("str").rename(values.name)
-    return Reading(text, form if form.to_dict() else None, (), tuple(texts.na))
+    kept = form if form.to_dict() else None
+    return Reading(text, kept, tuple(notes), tuple(texts.na))
 
 
 # %% ../../nbs/table/formats.ipynb #c7f9779

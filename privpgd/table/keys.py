@@ -10,6 +10,7 @@ __all__ = [
     "as_key",
     "keys_written",
     "names_key",
+    "names_person",
     "names_identifier",
     "describe_identifier",
     "find_look",
@@ -225,10 +226,15 @@ _KEY_NAME = re.compile(
     r"(^|[_\s.-])(id|ids|uuid|guid|ssn|email|phone|passport|iban)($|[_\s.-])"
     r"|[a-z]I[dD]$|^(?!PAID|VALID|COVID|GRID|ACID|SOLID|FLUID)[A-Z]{2,}ID$"
 )
-_PERSON_NAME = re.compile(
-    r"(^|[_\s.-])(patient|person|customer|client|user|member|subject|employee|student"
-    r"|household|account)([\s_.-]*(no|nr|num|number|code|key|ref))?$"
+_PERSONS = (
+    "patient|person|customer|client|user|member|subject|employee|student|paciente"
+    "|persona|cliente|usuario|personne|kunde|kunden|patienten"
 )
+_PERSON_NAME = re.compile(
+    rf"(^|[_\s.-])({_PERSONS}|household|account)"
+    r"([\s_.-]*(no|nr|num|number|code|key|ref))?$"
+)
+_PERSON_ID = re.compile(rf"(^|[_\s.-])({_PERSONS})[\s_.-]*(id|no|nr|num|number|key)$")
 
 
 def names_key(
@@ -238,18 +244,28 @@ def names_key(
     return bool(_KEY_NAME.search(name) or _KEY_NAME.search(name.lower()))
 
 
+def names_person(
+    name: str,  # of a column
+) -> bool:
+    "Whether the name of a column says that it numbers persons, such as `user_id`."
+    words = re.sub("([a-z])([A-Z])", r"\1 \2", name)
+    return bool(_PERSON_ID.search(words.lower()))
+
+
 def names_identifier(
     name: str,  # of a column
 ) -> bool:
     "Whether the name of a column says that it identifies a person or a record."
-    return names_key(name) or bool(_PERSON_NAME.search(name.lower()))
+    return (
+        names_key(name) or names_person(name) or bool(_PERSON_NAME.search(name.lower()))
+    )
 
 
 def _repeats_identifier(
     rows: int,
     values: int,  # different ones
     most: int,  # rows of the most frequent value
-    named: bool,  # the column has the name of an identifier
+    named: float,  # rows a value, up to which the name of the column decides
     span: float | None,  # of whole numbers; None: texts
 ) -> bool:
     "Whether values that repeat are many enough, with few rows each, to be keys."
@@ -257,7 +273,7 @@ def _repeats_identifier(
     if values <= 50:
         return False
     if named:
-        return mean <= 30
+        return mean <= named
     if span is None:
         return mean <= 10 and most <= 10 * mean
     by_chance = rows**2 / (2 * max(span, 1))  # repeats of numbers in so wide a range
@@ -290,7 +306,8 @@ def describe_identifier(
     if numeric:  # in steps, such as hundreds
         step = np.gcd.reduce(known.astype("int64").to_numpy())
         span = float(known.max() - known.min()) / max(step, 1)
-    if not _repeats_identifier(rows, values, most, named, span):
+    limit = np.inf if names_person(name) else 30.0 * named
+    if not _repeats_identifier(rows, values, most, limit, span):
         return None
     return (
         f"{values:,} different {kind} in {rows:,} rows, up to {most:,} rows each. The "
@@ -365,7 +382,7 @@ def find_look(
         ]
         joined = _join_sets(sets, columns)
         found = [piece for piece in joined if piece is not None]
-        spaces = any(c & set(" \t") for c in columns)
+        spaces = any(c & set(" \t") for c in columns if len(c) > 1)
         return None if spaces or len(found) < len(joined) else _pattern_text(found)
     same = os.path.commonprefix(texts)
     same = re.split(r"\d", same)[0]

@@ -10,6 +10,7 @@ __all__ = [
     "LEAST_SHARE",
     "LEAST_LEVEL",
     "MOST_LEVELS_LISTED",
+    "MOST_NUMBERS_LISTED",
     "MOST_SUGGESTED",
     "suggest_rules",
     "with_suggestions",
@@ -34,6 +35,7 @@ LEAST_ROWS = 100  # in which both columns are known
 LEAST_SHARE = 0.05  # of the rows would break a rule if the columns were independent
 LEAST_LEVEL = 10  # rows of a level, for a dependency on it
 MOST_LEVELS_LISTED = 100  # of a column that determines another
+MOST_NUMBERS_LISTED = 25  # whole numbers between two bounds that count as levels
 MOST_SUGGESTED = 20
 
 
@@ -47,6 +49,13 @@ class _Known(NamedTuple):
     levels: tuple  # of a column of levels, by their numbers
 
 
+def _few_numbers(column: Any) -> tuple:  # empty: they are many
+    "The whole numbers between the bounds of a column, as levels."
+    if column.high - column.low >= MOST_NUMBERS_LISTED:
+        return ()
+    return tuple(range(int(column.low), int(column.high) + 1))
+
+
 def _read_columns(frame: pd.DataFrame, schema: Schema) -> list[_Known]:
     "The columns of a table as the schema reads them."
     found = []
@@ -57,6 +66,11 @@ def _read_columns(frame: pd.DataFrame, schema: Schema) -> list[_Known]:
             known = ~(np.isnat(values) if axis.kind == "date" else np.isnan(values))
             numbers = values.view(np.int64) if axis.kind == "date" else values
             found.append(_Known(column.name, axis.kind, numbers, known, ()))
+            few = _few_numbers(column) if axis.kind == "number" and axis.whole else ()
+            if few:
+                codes = np.where(known, numbers - few[0], -1).astype(int)
+                inside = (codes >= 0) & (codes < len(few))
+                found.append(_Known(column.name, "levels", codes, inside, few))
         elif axis.levels is not None:
             place = {level: i for i, level in enumerate(axis.levels)}
             numbers = np.array([place.get(x, -1) for x in values])
@@ -109,6 +123,13 @@ def _without_implied(found: list[tuple[str, str, str]]) -> list[str]:
 
 
 # %% ../../nbs/table/suggestions.ipynb #c983597
+def _among(column: _Known, chosen: np.ndarray) -> str:
+    "The condition that a column has one of some levels."
+    levels = [constant_text(column.levels[i]) for i in np.flatnonzero(chosen)]
+    alone = f"== {levels[0]}" if len(levels) == 1 else f"in ({', '.join(levels)})"
+    return f"{quote_name(column.name)} {alone}"
+
+
 def _dependency(a: _Known, b: _Known) -> str:  # empty: there is none
     "The rule that a column determines another, if all rows keep it."
     if len(a.levels) > MOST_LEVELS_LISTED or len(b.levels) < 2:
@@ -124,27 +145,25 @@ def _dependency(a: _Known, b: _Known) -> str:  # empty: there is none
     determined = (counted > 0).sum(1) <= 1
     if not len(counted) or not determined.all() or 1 - shares.max() < LEAST_SHARE:
         return ""
-    mine, other = quote_name(a.name), quote_name(b.name)
+    other = quote_name(b.name)
     parts = []
     for j in np.flatnonzero(counted.any(0)):
-        own = [a.levels[i] for i in np.flatnonzero(used & (table[:, j] > 0))]
-        listed = ", ".join(map(constant_text, own))
-        parts.append(
-            f"{other} == {constant_text(b.levels[j])} and {mine} in ({listed})"
-        )
-    free = [constant_text(a.levels[i]) for i in np.flatnonzero(~used)]
-    if free:
-        parts.append(f"{mine} in ({', '.join(free)})")
+        own = _among(a, used & (table[:, j] > 0))
+        parts.append(f"{other} == {constant_text(b.levels[j])} and {own}")
+    if not used.all():
+        parts.append(_among(a, ~used))
     return " or ".join(parts)
 
 
-def _dependencies(columns: list[_Known]) -> Iterator[str]:
-    "Dependencies between columns of levels; of two that determine each other, one."
+def _dependencies(columns: list[_Known]) -> Iterator[tuple[str, str, str]]:
+    """Dependencies between columns of levels, with the names of the columns; of two
+    that determine each other, one."""
     for a, b in combinations([c for c in columns if c.kind == "levels"], 2):
         ordered = (a, b) if len(a.levels) >= len(b.levels) else (b, a)
-        text = _dependency(*ordered) or _dependency(*ordered[::-1])
-        if text:
-            yield text
+        for one, other in (ordered, ordered[::-1]):
+            if text := _dependency(one, other):
+                yield text, one.name, other.name
+                break
 
 
 def suggest_rules(
@@ -154,7 +173,8 @@ def suggest_rules(
 ) -> tuple[TextRule, ...]:  # each with the source "data"
     "Rules that all rows keep, for somebody to confirm."
     columns = _read_columns(frame, schema)
-    texts = [*_without_implied(list(_order_rules(columns))), *_dependencies(columns)]
+    orders, dependencies = _order_rules(columns), _dependencies(columns)
+    texts = [*_without_implied(list(orders)), *_without_implied(list(dependencies))]
     return tuple(TextRule(text, "data") for text in texts if len(text) < 5000)[:most]
 
 
