@@ -231,14 +231,15 @@ def crowded_bins(
     found = []
     for j, axis in enumerate(axes_of(schema)):
         bins = axis.size - axis.missing
-        open_bins = getattr(schema[axis.name], "learnable", False)
-        if not axis.binned or bins < 2 or open_bins:
+        column = schema[axis.name]
+        learned = column.learnable or column.fine if axis.binned else False
+        if not axis.binned or bins < 2 or learned:
             continue
         counts = np.bincount(codes[:, j], minlength=axis.size)[:bins]
         code = int(counts.argmax())
         held = counts[code] / len(codes)
-        if held > share and _spreads_evenly(schema[axis.name], code):
-            label = schema[axis.name].labels[code]
+        if held > share and _spreads_evenly(column, code):
+            label = column.labels[code]
             found.append(CrowdedBin(axis.name, bins, float(held), label))
     return tuple(found)
 

@@ -6,6 +6,7 @@
 __all__ = ["check_arguments", "model_requirements", "PrivPGD", "fit_model"]
 
 # %% ../../nbs/app/synthesizer.ipynb #cb9cda6
+import shlex
 import sys
 import warnings
 from dataclasses import replace
@@ -381,7 +382,7 @@ def _warn_drafted_keys(schema: Schema, person: str | None) -> None:
             f"The look of the keys {', '.join(read)} was read from the data without "
             "noise, and the promise does not cover it: confirm it with source="
             "'declared', or privpgd schema schema.json --declare "
-            f"{','.join(read)} -o schema.json.",
+            f"{shlex.quote(','.join(read))} -o schema.json.",
             PrivacyWarning,
             stacklevel=4,
         )
