@@ -8,6 +8,7 @@ groups, engines and the smallest tables
 from __future__ import annotations
 
 import importlib.util
+import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from privpgd.evaluation.neighbours import (
     BUDGET,
@@ -42,8 +44,10 @@ from ..private.ledger import Ledger
 from ..private.measure import measure
 from ..private.noise import discrete_gaussian_pmf
 from ..private.rows_each import learn_max_rows
+from ..private.scales import Stages, learn_scales, plan_scales
 from ..private.select import run_selector
 from ..private.statistics import measure_statistic
+from ..table.numbers import Numeric
 from ..table.schema import Schema
 
 # %% auto #0
@@ -131,6 +135,19 @@ def ledger_cases() -> Iterator[Case]:
         share, _ = measure_statistic(table, schema, old, small, ledger=ledger)
         return (found, share.value), ledger
 
+    def two_stages(table):
+        kinds = {name: "categorical" for name in "abc"}
+        ledger = Ledger(BUDGET, planned=True)
+        schema, _ = Schema.learn(table, kinds, small, ledger=ledger, missing=False)
+        more = Numeric("v", 0, 99, integer=True)
+        schema = schema.with_columns([*schema.columns, more])
+        numbers = table.assign(v=np.where(table["a"] == "x", 7, 80))
+        stages = Stages(schema, cliques=0)
+        plan = plan_scales(stages, len(numbers), small, ledger)
+        learned = learn_scales(numbers, stages, plan, ledger)
+        found, account = measure(numbers, learned.schema, 1, small)  # of its own
+        return (schema, learned.measurements, found), account
+
     def rows_first(table):
         most, _ = learn_max_rows(table, SCHEMA, small, person="who")
         ledger = Ledger(Budget(epsilon=4, delta=1e-5), person="who")
@@ -142,6 +159,7 @@ def ledger_cases() -> Iterator[Case]:
     yield Case("carried to a new ledger", carried, here, there)
     yield Case("carried to a ledger in use", in_use, here, there)
     yield Case("carried to a ledger, rows a person", rows_first, *people)
+    yield Case("carried from two stages", two_stages, here, there)
     yield Case("widths after looking", looking, here, there, paths=4)
     yield Case("widths after looking, levels first", levels_first, here, there)
     yield Case("ledger in a file", in_file, here, there)
@@ -186,7 +204,8 @@ def smallest_cases() -> Iterator[Case]:
             rows = 5 if "who" in case.here else 1  # all of the first person
             one, none = case.here.iloc[:rows], case.here.iloc[:0]
             words = name.removesuffix(", add-remove")
-            yield replace(case, name=f"one row or none, {words}", here=one, there=none)
+            case = replace(case, here=one, there=none, far=case.here)
+            yield replace(case, name=f"one row or none, {words}")
 
 
 # %% ../../nbs/evaluation/battery.ipynb #c310822
@@ -205,10 +224,17 @@ def engine_tables(
         "csv files": str(folder / "*.csv"),
         "parquet files": str(folder / "*.parquet"),
     }
+    frame.to_csv(folder / "whole.csv.gz", index=False)
+    found["gzipped csv"] = str(folder / "whole.csv.gz")
+    found["pyarrow"] = pa.Table.from_pandas(frame, preserve_index=False)
+    base = sqlite3.connect(folder / "rows.sqlite")
+    frame.to_sql("rows", base, index=False, if_exists="replace")
+    found["sql query"] = base, "SELECT * FROM rows"
     if _installed("polars"):
         import polars as pl
 
         found["polars"] = pl.scan_parquet(folder / "*.parquet")
+        found["polars, in memory"] = pl.from_pandas(frame)
     if _installed("duckdb"):
         import duckdb
 

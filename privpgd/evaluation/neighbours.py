@@ -49,6 +49,7 @@ __all__ = [
     "BUDGET",
     "moving_record",
     "Case",
+    "far_rows",
     "count_cases",
     "with_persons",
     "person_cases",
@@ -92,13 +93,41 @@ class Case:
     here: Any  # a table
     there: Any  # its neighbour
     paths: int = 1  # replays that are needed, because choices lead to different ones
+    far: Any = None  # a table that is no neighbour; None: `far_rows` makes one
 
     def audit(
         self,
         games: int = 0,  # in each world, with fresh noise
     ) -> Audit:
         "The audit of this case."
-        return audit(self.name, self.release, self.here, self.there, games, self.paths)
+        far, ends = self.far, (self.here, self.there)
+        if far is None and isinstance(self.here, pd.DataFrame):
+            far = far_rows(*ends)
+        return audit(self.name, self.release, *ends, games, self.paths, far)
+
+
+def far_rows(
+    here: pd.DataFrame,
+    there: pd.DataFrame,  # its neighbour, which tells whether the number is public
+) -> pd.DataFrame:
+    "Other rows with the same public facts: the values of a table in other numbers."
+    rng, names = np.random.default_rng(5), None
+    units = [len(t) if "who" not in t else t["who"].nunique() for t in (here, there)]
+    n = units[0] if units[0] == units[1] else units[0] // 2
+    if "who" in here:
+        names = here["who"].drop_duplicates().iloc[:n]
+        names = np.repeat(names.to_numpy(), rng.integers(1, 5, n))
+    rows = n if names is None else len(names)
+    found = {}
+    for name in here.columns.drop("who", errors="ignore"):
+        values = here[name].sort_values(ignore_index=True)
+        levels = values[~values.duplicated()].index[:20]
+        at = (len(values) * rng.random(rows) ** 9).astype(int)
+        at[: len(levels)] = levels[:rows]  # each level of a short list occurs
+        found[name] = values[at].to_numpy()
+    if names is not None:
+        found["who"] = names
+    return pd.DataFrame(found)[list(here.columns)]
 
 
 # %% ../../nbs/evaluation/neighbours.ipynb #c951425

@@ -465,12 +465,17 @@ def audit(
     there: Any,  # its neighbour
     games: int = 0,  # in each world, with fresh noise
     paths: int = 1,  # replays whose exact loss is computed
+    far: Any = None,  # a table with other rows and the same public facts
 ) -> Audit:
     "Replay a release on a neighbour, compare it with its claim, and play games."
     worlds = [_play(release, here, there, max(games, paths))]
     if games:
         worlds.append(_play(release, there, here, games))
     faults = [fault for world in worlds for pair in world for fault in leaks(*pair)]
+    if far is not None:
+        first = worlds[0][0][0]
+        found = leaks(first, run_release(release, far, first))
+        faults += [f"far away, {fault}" for fault in found]
     ledger = worlds[0][0][0].ledger
     if ledger is None:
         failed = worlds[0][0][0].messages[-1]
