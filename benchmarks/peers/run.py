@@ -89,7 +89,7 @@ def run(table, job, python, limit):
         if code in (-signal.SIGXCPU, -signal.SIGKILL) and processor >= limit:
             return line | dict(status="time limit")
         words = (folder / "errors.txt").read_text(errors="replace").split("\n")
-        last = next((w.strip() for w in reversed(words) if w.strip()), "")
+        last = next((w.strip() for w in reversed(words) if " " in w.strip()), "")
         return line | dict(status="failed", error=f"exit code {code}: {last}"[:300])
 
 
