@@ -282,8 +282,9 @@ def choose_rows(
     n = max(round(estimate_total(model.measurements_)), 1)
     other = "(another number with -n)"
     if each := getattr(model, "rows_each_", None):
-        why = "about as many as the table has, by noisy counts of rows a person"
-        return expected_rows(each), f"{why} {other}"
+        why = "the sum of noisy counts of rows a person"
+        missed = "a few persons with very many rows are lost in the noise"
+        return expected_rows(each), f"{why}; {missed} {other}"
     if model.measurements_[0].total is not None:
         return n, f"as many as the table has {other}"
     counted = model.person is not None and model.max_rows is None
@@ -399,7 +400,7 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     if args.replicates is not None:
         console.step("making replicates")
         _write_replicates(args, model, console)
-    console.say(f"{rows:,} rows, {why}")
+    console.say(wrapped(f"{rows:,} rows, {why}"))
     if learned := describe_learned(model):
         console.say(wrapped(learned))
     advice = made.advice if public_n else list(map(shell_words, warnings_of(model)))
