@@ -187,6 +187,15 @@ def _crowd(rows: int, level: str, order: str) -> pd.DataFrame:
     return both.reset_index(drop=True)
 
 
+def _halves() -> tuple[Schema, list[pd.DataFrame]]:
+    "Fifty persons fill each of a hundred levels by half a weight, and one joins them."
+    levels = [f"l{i:03d}" for i in range(100)]
+    fifty = pd.DataFrame({"who": np.repeat(np.arange(50), 2), "a": levels})
+    own: list[list] = [levels, levels[:1], levels[-1:], []]  # the last one has no row
+    one = [pd.DataFrame({"who": 99, "a": rows}) for rows in own]
+    return Schema([Categorical("a", levels)]), [pd.concat([fifty, x]) for x in one]
+
+
 def person_families() -> Iterator[Family]:
     "Releases about a person with any number of rows, in any order."
     people = [(rows, level) for rows in range(1, 7) for level in "xz"]
@@ -201,8 +210,16 @@ def person_families() -> Iterator[Family]:
             table[["v", "who"]], {"v": "numeric"}, Budget(rho=20.0), **unit
         )
 
+    halves, fifty = _halves()
     for neighbors in ("replace", "add-remove"):
         alone = neighbors == "add-remove"
+
+        def shared(table, neighbors=neighbors):
+            unit = dict(neighbors=neighbors, person="who")
+            return measure(table, halves, 1, Budget(rho=0.1), **unit)
+
+        tables = fifty if alone else fifty[:-1]
+        yield Family(f"persons, halves of rows, {neighbors}", shared, tables, alone)
         for order in ("sorted", "any order", "sorted in parts"):
             tables = [_crowd(*one, order) for one in people]
             tables += [_crowd(0, "x", order)] * alone
