@@ -270,6 +270,15 @@ def open_rows(
 
 
 # %% ../../nbs/evaluation/paired.ipynb #c8d3300
+def _as_declared(column: Any, values: pd.Series) -> pd.Series:
+    "Values as the schema reads them, with no more decimals than it declares."
+    cleaned = column.clean(values)
+    places = getattr(column, "decimals", None)
+    if places is None or not pd.api.types.is_float_dtype(cleaned):
+        return cleaned
+    return cleaned.round(places)
+
+
 def open_paired_columns(
     real: Any,  # the real table, of any sort; not codes
     synth: Any,  # the synthetic table: the same
@@ -305,6 +314,6 @@ def open_paired_columns(
             kind = axis.kind if axis.binned else "level"
         left, right = (to_pandas_series(t[name]) for t in tables)
         if schema is not None:
-            left, right = map(schema[name].clean, (left, right))
+            left, right = (_as_declared(schema[name], v) for v in (left, right))
         out.append(pair_column(name, left, right, kind))
     return out

@@ -35,7 +35,14 @@ from .columns import _FIELDS, MEAN_NORMAL
 from .units import ratio_words, value_words
 
 # %% ../../nbs/evaluation/verdict.ipynb #c943386
-GRADES = ("not fit", "too few rows to tell", "fit with care", "fit")
+GRADES = (
+    "not fit",
+    "too few rows to tell",
+    "not fit in the tails",
+    "fit with care",
+    "fit",
+)
+_TAILS = ("q01", "q99", "std")  # they hang on few rows
 _IN_UNITS = ("mean", "std", *(f"q{100 * p:02.0f}" for p in QUANTILES))
 
 
@@ -75,6 +82,11 @@ def _smallest_visible(rows: pd.DataFrame, n: float, m: float) -> pd.Series:
     return pd.Series(out)
 
 
+def _only_tails(errors: pd.DataFrame) -> bool:
+    "Whether errors are about the ends of a distribution alone."
+    return bool(errors.metric.isin(_TAILS).all())
+
+
 def grade_columns(
     frame: pd.DataFrame,  # what compare_columns returns
     tolerance: float = 0.05,  # errors up to this size are small
@@ -102,9 +114,14 @@ def grade_columns(
     out = []
     for label, group in rows.groupby("column", sort=False):
         at = group.index
+        wrong = group[large[at]]
         few = not visible[label] <= tolerance
-        grade = 0 if large[at].any() else 1 if few else 2 if seen[at].any() else 3
-        deciding = {0: group[large[at]], 2: group[seen[at]]}.get(grade, group)
+        if len(wrong):
+            grade, deciding = (0 if few or not _only_tails(wrong) else 2), wrong
+        elif few or not seen[at].any():
+            grade, deciding = (1 if few else 4), group
+        else:
+            grade, deciding = 3, group[seen[at]]
         plain = deciding[~deciding.metric.isin(_IN_UNITS[2:])]  # no quantiles
         deciding = plain if len(plain) else deciding
         worst = deciding.loc[deciding.ratio.fillna(-1).idxmax()].drop("column")
@@ -185,7 +202,7 @@ def _prediction_lines(frame: pd.DataFrame) -> list[str]:
 def _grade_lines(grade: str, part: pd.DataFrame, max_named: int) -> list[str]:
     "Lines about the columns, or about the pairs, of one grade."
     more = len(part) - max_named
-    if grade in ("not fit", "fit with care"):
+    if grade not in ("too few rows to tell", "fit"):
         lines = [_error_line(row) for row in part[:max_named].itertuples()]
         return lines + [f"  and {more} more."] * (more > 0)
     least, most = part.visible.min(), part.visible.max()
