@@ -178,6 +178,23 @@ def restore_opening(cells, name):
     if text:
         cell = dict(cell_type="markdown", id="opening", metadata={}, source=text)
         cells.insert(place, cell)
+        cells[place + 1 : place + 1] = opening_picture(cells)
+
+
+def marked(cell):
+    "Is this the figure that a page opens with, although it is made further down?"
+    return "#| opening: true" in "".join(cell["source"])
+
+
+def opening_picture(cells):
+    "A copy of the marked figure with its caption, without its code; or nothing."
+    for cell in filter(marked, cells):
+        lines = "".join(cell["source"]).splitlines()
+        options = [line for line in lines if line.startswith(("#| fig-cap", "#| fig-alt"))]
+        shown = [o for o in cell["outputs"] if "image/png" in o.get("data", {})]
+        copy = dict(cell, id="opening-copy", outputs=shown)
+        return [copy | dict(source="\n".join(["#| echo: false", *options]))]
+    return []
 
 
 def finish(path, numbers, show):
@@ -268,20 +285,33 @@ def faults(path, limit=88):
     return [f"{name}: {fault}" for fault in found]
 
 
-def incomplete_chapters(numbers, parts=("I", "II", "III", "IV", "V"), least=3):
-    """Chapters of the first five parts that do not say what they teach and need, or
-    lack exercises, solutions or a self-check."""
+def opens_with_picture(notebook):
+    "Is a figure marked for the opening, or made there, or a part of its text?"
+    cells = notebook["cells"]
+    first = next(c for c in cells if "".join(c["source"]).startswith("# "))
+    made = any(c.get("id") == "opening-picture" for c in cells[:6])
+    return made or any(map(marked, cells)) or "](../images/" in "".join(first["source"])
+
+
+def incomplete_chapters(numbers, parts=PARTS[:5], least=3):
+    """Chapters that do not say what they teach and need; and those of the first five
+    parts that lack a picture at the top, exercises, solutions or a self-check."""
     for name, number in numbers.items():
-        if number.split(".")[0] not in parts:
+        part = number.split(".")[0]
+        if part in PARTS[:6] and not all(
+            f"**You {word}**" in opening(name) for word in ("learn", "need")
+        ):
+            yield f"{name}: its opening does not say what a reader learns and needs"
+        if part not in parts:
             continue
         notebook = json.loads((root / "nbs" / name).read_text(encoding="utf-8"))
+        if not opens_with_picture(notebook):
+            yield f"{name}: no picture at its top (mark a figure with #| opening: true)"
         by_id = {c.get("id"): "".join(c["source"]) for c in notebook["cells"]}
         text = by_id.get("exercise", "")
         asked = len(re.findall(r"^\d+\. ", text, re.M))
         if asked < least or "*Check yourself:*" not in text or "solution" not in by_id:
             yield f"{name}: it has {asked} exercises, and needs {least}, a check, solutions"
-        if not all(f"**You {word}**" in opening(name) for word in ("learn", "need")):
-            yield f"{name}: its opening does not say what a reader learns and needs"
 
 
 def main():
