@@ -190,7 +190,9 @@ def opening_picture(cells):
     "A copy of the marked figure with its caption, without its code; or nothing."
     for cell in filter(marked, cells):
         lines = "".join(cell["source"]).splitlines()
-        options = [line for line in lines if line.startswith(("#| fig-cap", "#| fig-alt"))]
+        options = [
+            line for line in lines if line.startswith(("#| fig-cap", "#| fig-alt"))
+        ]
         shown = [o for o in cell["outputs"] if "image/png" in o.get("data", {})]
         copy = dict(cell, id="opening-copy", outputs=shown)
         return [copy | dict(source="\n".join(["#| echo: false", *options]))]
