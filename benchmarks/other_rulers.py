@@ -15,7 +15,6 @@ import json
 import pathlib
 import time
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -23,7 +22,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.metrics import f1_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from privpgd import Categorical, Numeric, Schema, evaluate, load_dataset
+from privpgd import Categorical, Schema, evaluate, load_dataset
 from privpgd.app.jobs import METHODS, versions
 from privpgd.evaluation.results import append_line
 
@@ -151,10 +150,7 @@ def stress_scores(copy):
 
 def open_bins(frame, schema, epsilon, delta, seed):
     "The default as a user meets it: bounds alone, bins and values from the noise."
-    columns = [
-        replace(c, bins=None) if isinstance(c, Numeric) else c for c in schema.columns
-    ]
-    return METHODS["privpgd"](frame, Schema(columns), epsilon, delta, seed)
+    return METHODS["privpgd"](frame, schema.without_bins(), epsilon, delta, seed)
 
 
 # ---- one line a copy -----------------------------------------------------------------

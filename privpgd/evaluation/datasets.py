@@ -55,6 +55,7 @@ class Data:
     licence: str  # under which terms it may be used
     unit: str  # what one row is, so what one unit of privacy protects
     bounds: str = ""  # where the schema's bounds and levels come from
+    persons: pd.Series | None = None  # whose row each training row is; None: one each
 
     def __repr__(self) -> str:
         return (
@@ -477,6 +478,9 @@ def load_dataset(
     if bounds == "data":
         schema = paper_schema(frame, schema)
     train, test = _split_rows(frame, groups)
+    persons = None
+    if groups is not None:
+        persons = _split_rows(groups.to_frame("person"), groups)[0]["person"]
     if len(train) != entry.get("train_rows", len(train)):
         warnings.warn(
             f"{name} has {len(train):,} training rows here and "
@@ -490,6 +494,7 @@ def load_dataset(
         test,
         schema,
         bounds=entry["bounds"] if bounds == "declared" else "read from the data",
+        persons=persons,
         **{key: entry[key] for key in about},
     )
 

@@ -122,7 +122,8 @@ def grade_columns(
             grade, deciding = (1 if few else 4), group
         else:
             grade, deciding = 3, group[seen[at]]
-        plain = deciding[~deciding.metric.isin(_IN_UNITS[2:])]  # no quantiles
+        hidden = (*_IN_UNITS[2:], "distinct")  # named only if nothing else is
+        plain = deciding[~deciding.metric.isin(hidden)]
         deciding = plain if len(plain) else deciding
         worst = deciding.loc[deciding.ratio.fillna(-1).idxmax()].drop("column")
         out.append(dict(column=label, grade=GRADES[grade], order=grade, **worst))

@@ -420,6 +420,14 @@ class Coder(ColumnList):
             raise SchemaError(f"Select takes a list of names, not the text {names!r}")
         return self.with_columns([self[name] for name in names], keys=())
 
+    def without_bins(self) -> "Schema":
+        "The same columns and bounds; bins of numbers and dates are left to be learned."
+        columns = [
+            dataclasses.replace(c, bins=None) if hasattr(c, "bins") else c
+            for c in self.columns
+        ]
+        return self.with_columns(columns)
+
     def with_columns(
         self,
         columns: Sequence[Column],
