@@ -59,6 +59,11 @@ def prepares(source, body):
     )
 
 
+def draws(cell):
+    "Is a picture among what this cell gives?"
+    return any("image/png" in o.get("data", {}) for o in cell.get("outputs", []))
+
+
 def visible(cell):
     "Does the reader see this cell?"
     source = "".join(cell["source"])
@@ -76,8 +81,8 @@ def folded(title, source):
 
 def fold(cell, show):
     """Hide a cell of imports, fold a cell whose purpose is a test. `show` says what
-    readers see of the other code: "all" of it, all but "helpers", a "title", or
-    "nothing"."""
+    readers see of the other code: "all" of it, all but "helpers" and what draws a
+    figure, a "title", or "nothing"."""
     source = "".join(cell["source"])
     if cell["cell_type"] != "code" or re.search(r"^#\| (echo|code-fold)", source, re.M):
         return
@@ -89,6 +94,8 @@ def fold(cell, show):
     elif show == "helpers" and body and not cell.get("outputs"):
         if prepares(source, body):
             cell["source"] = folded("Helpers", source)
+    elif show == "helpers" and draws(cell) and "#| export" not in source:
+        cell["source"] = folded("Code of the figure", source)
     elif show == "title":
         cell["source"] = folded("Code", source)
 
@@ -96,7 +103,7 @@ def fold(cell, show):
 def spare_signatures(cells):
     """Where the source of a name is shown, its signature and docstring are on the page
     already: of its documentation the heading and the link to the source stay."""
-    signature = re.compile(r"\n```python\n.*?\n```\n+(\*[^*]+\*\n?)?", re.S)
+    below = re.compile(r"(\n#{2,6} [^\n]*\n).*", re.S)  # the heading
     for cell, after in zip(cells, cells[1:]):
         documented = "".join(cell["source"]).rstrip().split("\n")[-1]
         shown = 'code-summary: "Exported source"' in "".join(after["source"])
@@ -105,9 +112,7 @@ def spare_signatures(cells):
         for output in cell["outputs"]:
             data = output.get("data", {})
             if "text/markdown" in data:
-                data["text/markdown"] = signature.sub(
-                    "\n", "".join(data["text/markdown"]), count=1
-                )
+                data["text/markdown"] = below.sub(r"\1", "".join(data["text/markdown"]))
 
 
 def relative_links(text, page):
