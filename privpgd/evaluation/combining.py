@@ -57,15 +57,16 @@ def make_replicates(
     rng = np.random.default_rng(seed)
     size = min(rows or len(release.codes), len(release.codes))
     base = open_base(release, release.schema.names, size, rng, tilted=False)
-    asked = base.design.weights_for(base.design.shares - base.design.marginals())
-    changes = asked[:, None] + draw_changes(base, about, number, rng)
+    design = base.design
+    asked = design.weights_for(design.shares - design.marginals())
+    draws = base.keep, design.marginals(base.keep), about, number, rng
+    changes = asked[:, None] + draw_changes(design, *draws)
     largest = max(np.quantile(-changes, 1 - _CLIPPED), 1e-12)
     step = float(min(1.0, _SAFE / largest))
-    order = np.lexsort(base.codes.T)
     tables = []
     for change in changes.T:
         weights = np.maximum(1 + step * change, 0.0)
-        table = repeat_rows(base.sample, weights, order, rng.random())
+        table = repeat_rows(base.sample, weights, rng.random())
         tables.append(table.sample(frac=1, random_state=int(rng.integers(2**31))))
     finish = release.schema.finish
     plain = tuple(finish(table.reset_index(drop=True)) for table in tables)

@@ -21,6 +21,7 @@ __all__ = [
     "make_design",
     "rising_weights",
     "Base",
+    "as_numbers",
     "open_base",
 ]
 
@@ -221,27 +222,36 @@ class Design:
 
     def marginals(
         self,
-        weights: np.ndarray | None = None,  # (m,) of the rows; None: all 1
-    ) -> np.ndarray:  # (p,)
+        weights: np.ndarray | None = None,  # (m,) or (m, k) of the rows; None: all 1
+    ) -> np.ndarray:  # (p,) or (p, k)
         "Shares of the cells."
         m = self.cells.shape[0]
         return self.cells.T @ (np.ones(m) if weights is None else weights) / m
 
     @cached_property
-    def solved(self) -> tuple:
-        "Cells with rows; their matrix and its Gram; factors with and without noise."
+    def living(self) -> tuple:
+        "Which cells have rows; the rows in them; the Gram matrix of these cells."
         live = self.marginals() > 0
         cells = self.cells[:, live]
-        gram = (cells.T @ cells).toarray() / cells.shape[0]
+        return live, cells, (cells.T @ cells).toarray() / cells.shape[0]
+
+    def _factor(self, ridge: np.ndarray) -> tuple:
+        "The factor of the Gram matrix with more on its diagonal."
+        matrix = self.living[2].T.copy(order="F")
+        matrix[np.diag_indices(len(matrix))] += ridge
+        return cho_factor(matrix, overwrite_a=True, check_finite=False)
+
+    @cached_property
+    def _noisy(self) -> tuple:
+        "The factor for shares with noise."
+        return self._factor(self.variance[self.living[0]] / TAU2 + 1e-10)
+
+    @cached_property
+    def _noiseless(self) -> tuple:
+        "The factor for shares without noise."
+        live, _, gram = self.living
         noise = self.variance[live] / TAU2
-        own = np.diag_indices(len(gram))
-        least = _LEAST_RIDGE * np.minimum(noise, gram[own]) + 1e-12
-        factors = []
-        for ridge in (noise + 1e-10, least):
-            matrix = gram.copy()
-            matrix[own] += ridge
-            factors.append(cho_factor(matrix, overwrite_a=True))
-        return live, cells, gram, factors
+        return self._factor(_LEAST_RIDGE * np.minimum(noise, gram.diagonal()) + 1e-12)
 
     def coefficients(
         self,
@@ -249,11 +259,11 @@ class Design:
         noiseless: bool = False,  # whether the change has no noise
     ) -> np.ndarray:  # (live,) or (live, k)
         "Coefficients of the cells in the change of the weights: two steps of ridge."
-        _, _, gram, factors = self.solved
-        first = cho_solve(factors[int(noiseless)], change)
         if noiseless:
-            return first
-        return first + cho_solve(factors[0], change - gram @ first)
+            return cho_solve(self._noiseless, change, check_finite=False)
+        first = cho_solve(self._noisy, change, check_finite=False)
+        left = change - self.living[2] @ first
+        return first + cho_solve(self._noisy, left, check_finite=False)
 
     def weights_for(
         self,
@@ -261,18 +271,18 @@ class Design:
         noiseless: bool = False,  # whether the change has no noise
     ) -> np.ndarray:  # (m,) or (m, k), with mean 0
         "Change of the rows' weights for a change of the shares."
-        live, cells, *_ = self.solved
+        live, cells, _ = self.living
         change = cells @ self.coefficients(change[live], noiseless)
         return change - change.mean(0)
 
-    def draw_noise(self, rng: np.random.Generator) -> np.ndarray:  # (p,)
-        "Noise of the shares, drawn as it was in the measurement."
-        return rng.normal(0, np.sqrt(self.variance))
+    def draw_noise(self, rng: np.random.Generator, times: int) -> np.ndarray:
+        "Noise of the shares (p, times), drawn as it was in the measurement."
+        return rng.normal(0, np.sqrt(self.variance), (times, len(self.variance))).T
 
-    def draw_prior(self, rng: np.random.Generator) -> np.ndarray:  # (p,)
-        "A deviation of the shares, drawn from the prior."
+    def draw_prior(self, rng: np.random.Generator, times: int) -> np.ndarray:
+        "Deviations of the shares (p, times), drawn from the prior."
         m = self.cells.shape[0]
-        return self.cells.T @ rng.normal(0, np.sqrt(TAU2 / m), m)
+        return self.cells.T @ rng.normal(0, np.sqrt(TAU2 / m), (m, times))
 
 
 def make_design(
@@ -312,15 +322,15 @@ def rising_weights(
     weights: np.ndarray,  # (m,) some may be negative
 ) -> np.ndarray:  # (m,) none negative, with the same sum
     "Weights whose distribution function rises, nearest to that of the given ones."
-    from sklearn.isotonic import isotonic_regression
+    from scipy.optimize import isotonic_regression
 
     order = np.argsort(values, kind="stable")
     below = np.cumsum(weights[order])
     gaps = np.append(np.diff(values[order]), 0.0)
     gaps = np.maximum(gaps, 1e-9 * max(gaps.max(), 1e-300))
-    below = isotonic_regression(below, sample_weight=gaps, y_min=0.0, y_max=below[-1])
-    rising = np.empty_like(below)
-    rising[order] = np.diff(below, prepend=0.0)
+    fitted = np.clip(isotonic_regression(below, weights=gaps).x, 0.0, below[-1])
+    rising = np.empty_like(fitted)
+    rising[order] = np.diff(fitted, prepend=0.0)
     return rising
 
 
@@ -361,11 +371,26 @@ class Base:
     names: list[str]  # columns that matter
     frame: pd.DataFrame  # all rows, in units; with distances, not finished
     shares: np.ndarray  # (p,) of all rows
-    sample: pd.DataFrame  # some of the rows
+    sample: pd.DataFrame  # some of the rows, sorted by codes and then by values
     codes: np.ndarray  # (s, columns) codes of the sample
     design: Design  # of the sample
     scales: Mapping[str, Scale]  # columns with a fine scale
     keep: np.ndarray  # (s,) weights with mean 1 that turn the base into the copy
+    together: bool  # whether one measured marginal has all columns, with all codes
+
+
+def as_numbers(values: pd.Series) -> np.ndarray | None:  # (m,) or None
+    "Values as numbers; None if they are none."
+    if not pd.api.types.is_numeric_dtype(values):
+        return None
+    return values.to_numpy(np.float64, na_value=np.nan)
+
+
+def _similar_order(frame: pd.DataFrame, codes: np.ndarray) -> np.ndarray:  # (m,)
+    "Rows sorted by codes, and by values within the same codes."
+    columns = (as_numbers(frame[name]) for name in frame.columns)
+    values = [np.nan_to_num(v) for v in columns if v is not None]
+    return np.lexsort((*values, *codes.T))
 
 
 def _finest_cells(
@@ -417,6 +442,7 @@ def open_base(
     facts = *coarsen(found), scales, release.n
     whole = make_design(codes, finest, names, *facts)
     some = rng.permutation(len(codes))[:rows]
+    some = some[_similar_order(frame.iloc[some], codes[some])]
     finest = {name: cells[some] for name, cells in finest.items()}
     design = make_design(codes[some], finest, names, *facts)
     keep = np.ones(len(some))
@@ -424,5 +450,7 @@ def open_base(
         ratio = scale.mass / np.where(scale.base > 0, scale.base, 1.0)
         keep *= np.append(ratio, 1.0)[finest[name]]
     sample = frame.iloc[some].reset_index(drop=True)
-    own = sample, codes[some], design, scales, keep / keep.mean()
+    sizes = {clique: share.table.size for clique, share in facts[0].items()}
+    together = sizes.get(tuple(names)) == np.prod([schema[name].size for name in names])
+    own = sample, codes[some], design, scales, keep / keep.mean(), bool(together)
     return Base(list(names), frame, whole.marginals(), *own)

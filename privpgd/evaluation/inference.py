@@ -13,10 +13,10 @@ __all__ = [
     "repeat_rows",
     "derivative",
     "is_linear",
+    "draw_changes",
     "exact_correction",
     "monotone_correction",
     "one_step_correction",
-    "draw_changes",
     "binning_loss",
     "squeeze_bins",
     "unmeasured_part",
@@ -36,7 +36,9 @@ import pandas as pd
 from privpgd.evaluation.evidence import (
     TAU2,
     Base,
+    Design,
     Release,
+    as_numbers,
     open_base,
     rising_weights,
 )
@@ -148,30 +150,30 @@ def _check_statistic(f: Callable, table: pd.DataFrame) -> None:
 STEP = 0.5  # relative change of the weights in a difference
 _EXTRA = 0.05  # weight that rows with large changes may get
 _LARGE = 0.9  # quantile of the changes that a step is made for
+_ENOUGH = 1000  # rows that tell it
 
 
 def repeat_rows(
-    table: pd.DataFrame,  # (m,) rows
+    table: pd.DataFrame,  # (m,) rows, similar ones together
     weights: np.ndarray,  # (m,) at least 0
-    order: np.ndarray,  # (m,) in which the weights are added up
     start: float = 0.5,  # in [0, 1)
 ) -> pd.DataFrame:
     "Rows repeated by their weights, rounded so that runs of rows keep their sums."
-    sums = np.floor(np.cumsum(weights[order]) + start)
-    times = np.diff(sums, prepend=np.floor(start)).astype(int)
-    return table.iloc[np.repeat(order, times)]
+    ends = (np.cumsum(weights) + start).astype(np.intp)
+    times = np.diff(ends, prepend=0)
+    return table.take(np.repeat(np.arange(len(ends)), times))
 
 
 def derivative(
     f: Callable,  # table -> (k,) array
-    table: pd.DataFrame,  # (m,) rows
+    table: pd.DataFrame,  # (m,) rows, similar ones together
     change: np.ndarray,  # (m,) of the weights, with mean 0
-    order: np.ndarray,  # (m,) of the rows, similar ones together
     rng: np.random.Generator,
 ) -> np.ndarray:  # (k,)
     "Change of a statistic for a small change of the rows' weights, per unit."
     size = np.abs(change)
-    large = np.quantile(size, _LARGE) or size.max()
+    some = size[:: max(len(size) // _ENOUGH, 1)]
+    large = np.quantile(some, _LARGE) or size.max()
     if not large:
         return np.zeros_like(f(table))
     step = STEP / large
@@ -180,8 +182,7 @@ def derivative(
     middle = np.maximum(1.0, step * size)
     start = rng.random()
     up, down = (
-        f(repeat_rows(table, middle + sign * step * change, order, start))
-        for sign in (1, -1)
+        f(repeat_rows(table, middle + sign * step * change, start)) for sign in (1, -1)
     )
     return (up - down) * middle.mean() / (2 * step)
 
@@ -190,29 +191,14 @@ def derivative(
 _MOST_CALLS = 1500  # cells on which a linear statistic is computed
 
 
-def _numbers(values: pd.Series) -> np.ndarray | None:  # (m,) or None
-    "Values as numbers; None if they are none."
-    if not pd.api.types.is_numeric_dtype(values):
-        return None
-    return values.to_numpy(np.float64, na_value=np.nan)
-
-
-def _similar_order(base: Base) -> np.ndarray:  # (m,)
-    "The rows sorted by codes, and by values within the same codes."
-    columns = (_numbers(base.sample[name]) for name in base.names)
-    values = [np.nan_to_num(v) for v in columns if v is not None]
-    return np.lexsort((*values, *base.codes.T))
-
-
 def is_linear(
     f: Callable,  # table -> (k,) array
     base: Base,
 ) -> bool:
     "Whether the statistic of a table is the mean of those of its parts."
     table = base.sample
-    order = _similar_order(base)
     third = len(table) // 3
-    parts = table.iloc[order[:third]], table.iloc[order[third:]]
+    parts = table.iloc[:third], table.iloc[third:]
     try:
         first, second = (f(part) for part in parts)
     except Exception:
@@ -220,6 +206,23 @@ def is_linear(
     share = third / len(table)
     mixed = share * first + (1 - share) * second
     return bool(np.allclose(mixed, f(table), 1e-9, 1e-12))
+
+
+def draw_changes(
+    design: Design,
+    weights: np.ndarray,  # (m,) of the rows that stand for the population
+    middle: np.ndarray,  # (p,) shares from which the changes are taken
+    about: str,  # "population" or "rows"
+    replicates: int,
+    rng: np.random.Generator,
+) -> np.ndarray:  # (m, replicates)
+    "Changes of the rows' weights that new noise and a new sample would ask for."
+    drawn = _draw_rows(weights, design.n, about, replicates, rng)
+    noise = design.draw_noise(rng, replicates)
+    prior = design.draw_prior(rng, replicates)
+    found = design.marginals(drawn) + noise - middle[:, None]
+    changes = design.weights_for(found - prior)
+    return changes + design.weights_for(prior, noiseless=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +237,7 @@ class _Correction:
 
 def _cell_means(f: Callable, base: Base) -> np.ndarray:  # (live, k)
     "A linear statistic on the rows of each cell, times the cell's share."
-    live, cells, *_ = base.design.solved
+    live, cells, _ = base.design.living
     by_cell = cells.tocsc()
     m = cells.shape[0]
     means = []
@@ -257,7 +260,7 @@ def exact_correction(
 ) -> _Correction:
     "Estimate and variance of a linear statistic of the measured marginals."
     design = base.design
-    live, cells, *_ = design.solved
+    live, cells, _ = design.living
     shares = design.marginals()[live]
     centred = _cell_means(f, base) - shares[:, None] * f(base.sample)
     weights = design.coefficients(centred)
@@ -277,13 +280,14 @@ def _draw_rows(
     weights: np.ndarray,  # (m,) none negative
     n: float,  # rows of the table
     about: str,  # "population" draws them; "rows" takes them as they are
+    times: int,  # tables
     rng: np.random.Generator,
-) -> np.ndarray:  # (m,) with the same mean
-    "Weights of the rows of a table that was drawn from weighted rows."
+) -> np.ndarray:  # (m, times) each with the same mean
+    "Weights of the rows of tables that were drawn from weighted rows."
     if about == "rows":
-        return weights
-    chance = weights / weights.sum()
-    return rng.multinomial(max(round(n), 1), chance) * (weights.sum() / n)
+        return np.repeat(weights[:, None], times, 1)
+    drawn = rng.poisson(weights * (n / weights.sum()), (times, len(weights))).T
+    return drawn * (weights.sum() / np.maximum(drawn.sum(0), 1))
 
 
 def monotone_correction(
@@ -294,35 +298,33 @@ def monotone_correction(
     rng: np.random.Generator,
 ) -> _Correction:
     "Estimate and variance of a statistic of one numeric column."
-    design, table = base.design, base.sample
-    values = pd.to_numeric(table.iloc[:, 0]).to_numpy(np.float64)
-    values = np.where(pd.isna(table.iloc[:, 0]), np.nanmax(values) + 1, values)
+    design = base.design
+    values = pd.to_numeric(base.sample.iloc[:, 0]).to_numpy(np.float64)
+    values = np.where(np.isnan(values), np.nanmax(values) + 1, values)
     order = np.argsort(values, kind="stable")
-    shares = design.marginals()
+    table, values, shares = base.sample.iloc[order], values[order], design.marginals()
 
-    def fitted(found: np.ndarray, left_out: Any = 0.0) -> np.ndarray:
-        change = design.weights_for(found - left_out - shares)
-        if np.ndim(left_out):
-            change = change + design.weights_for(left_out, noiseless=True)
-        return np.maximum(rising_weights(values, 1 + change), 0.0)
+    def rising(change: np.ndarray) -> np.ndarray:
+        return np.maximum(rising_weights(values, 1 + change[order]), 0.0)
 
-    weights = fitted(design.shares)
-    value = f(repeat_rows(table, weights, order))
-    below = np.cumsum(weights[order])
+    weights = rising(design.weights_for(design.shares - shares))
+    value = f(repeat_rows(table, weights))
+    below = np.cumsum(weights)
+    estimated = np.empty_like(weights)
+    estimated[order] = weights
+    changes = draw_changes(design, estimated, shares, about, replicates, rng)
     squares, moves = [], []
-    for _ in range(replicates):
-        drawn = _draw_rows(weights, design.n, about, rng)
-        found = design.marginals(drawn) + design.draw_noise(rng)
-        again = fitted(found, design.draw_prior(rng))
-        squares.append((f(repeat_rows(table, again, order)) - value) ** 2)
-        moves.append((np.cumsum(again[order]) - below) ** 2)
+    for change in changes.T:
+        again = rising(change)
+        squares.append((f(repeat_rows(table, again)) - value) ** 2)
+        moves.append((np.cumsum(again) - below) ** 2)
     whole = all(float(v).is_integer() for v in values[:1000])
     lattice = 0.25 if whole and (value == np.round(value)).all() else 0.0
     variance = np.mean(squares, 0) + lattice
     if not np.allclose(f(table + 1), f(table) + 1):  # no location
         return _Correction(value, variance, replicates)
     error = np.sqrt(np.mean(moves, 0))
-    known = values[order][np.minimum(below, below[-1] - below) > 2 * error]
+    known = values[np.minimum(below, below[-1] - below) > 2 * error]
     ends = (known[0], known[-1]) if len(known) else (np.inf, -np.inf)
     return _Correction(value, variance, replicates, ends)
 
@@ -339,36 +341,17 @@ def one_step_correction(
     rng: np.random.Generator,
 ) -> _Correction:
     "Estimate and variance of any statistic, by one step from the copy."
-    design, table = base.design, base.sample
-    order = _similar_order(base)
+    design = base.design
 
     def along(change: np.ndarray) -> np.ndarray:
-        return derivative(f, table, change, order, rng)
+        return derivative(f, base.sample, change, rng)
 
     asked = design.weights_for(design.shares - base.shares)
     correction = np.mean([along(asked) for _ in range(_AVERAGED)], 0)
-    changes = draw_changes(base, about, replicates, rng)
+    middle = design.marginals(base.keep)
+    changes = draw_changes(design, base.keep, middle, about, replicates, rng)
     squares = [along(change) ** 2 for change in changes.T]
     return _Correction(f(base.frame) + correction, np.mean(squares, 0), replicates)
-
-
-def draw_changes(
-    base: Base,
-    about: str,  # "population" or "rows"
-    replicates: int,
-    rng: np.random.Generator,
-) -> np.ndarray:  # (m, replicates)
-    "Changes of the rows' weights that new noise and a new sample would ask for."
-    design = base.design
-    middle = design.marginals(base.keep)
-    found, left_out = [], []
-    for _ in range(replicates):
-        drawn = _draw_rows(base.keep, design.n, about, rng)
-        found.append(design.marginals(drawn) - middle + design.draw_noise(rng))
-        left_out.append(design.draw_prior(rng))
-    prior = np.stack(left_out, 1)
-    changes = design.weights_for(np.stack(found, 1) - prior)
-    return changes + design.weights_for(prior, noiseless=True)
 
 
 # %% ../../nbs/evaluation/inference.ipynb #cf3dad7
@@ -395,7 +378,7 @@ def binning_loss(
     loss = np.zeros_like(value)
     for i, name in enumerate(base.names):
         guesses = []
-        values = _numbers(table[name])
+        values = as_numbers(table[name])
         codes = base.codes[:, i].astype(np.int64)
         if name not in base.scales or values is None or codes.max() < 1:
             continue
@@ -430,7 +413,7 @@ def squeeze_bins(base: Base) -> pd.DataFrame:
     "The sample with values moved close to the means of their bins."
     moved = {}
     for i, name in enumerate(base.names):
-        values = _numbers(base.sample[name])
+        values = as_numbers(base.sample[name])
         if name not in base.scales or values is None:
             continue
         known = np.isfinite(values)
@@ -450,14 +433,17 @@ def unmeasured_part(
     "How much of the influence of a statistic no measured marginal sees."
     table, design = squeeze_bins(base), base.design
     m = len(table)
-    orders = np.lexsort(base.codes.T), np.lexsort(base.codes.T[::-1])
+    order = np.lexsort(base.codes.T[::-1])
+    other = table.iloc[order]
     value, shares = f(table), design.marginals()
+    times = rng.multinomial(m, np.full(m, 1 / m), _DRAWS).T
+    changes = design.marginals(times.astype(float)) - shares[:, None]
+    seen = design.weights_for(changes, noiseless=True)
     whole, unseen = [], []
-    for _ in range(_DRAWS):
-        times = rng.multinomial(m, np.full(m, 1 / m))
-        change = f(table.iloc[np.repeat(np.arange(m), times)]) - value
-        found = design.weights_for(design.marginals(times.astype(float)) - shares)
-        first, second = (derivative(f, table, found, o, rng) for o in orders)
+    for k in range(_DRAWS):
+        change = f(table.take(np.repeat(np.arange(m), times[:, k]))) - value
+        first = derivative(f, table, seen[:, k], rng)
+        second = derivative(f, other, seen[order, k], rng)
         whole.append(change**2)
         unseen.append((change - first) * (change - second))
     total, rest = np.mean(whole, 0), np.maximum(np.mean(unseen, 0), 0.0)
@@ -495,7 +481,7 @@ def _correct(
             return "exact", exact_correction(f, base, about)
         except Exception:  # f needs more rows than a cell has
             pass
-    numeric = base.names[0] in base.scales and _numbers(base.sample.iloc[:, 0])
+    numeric = base.names[0] in base.scales and as_numbers(base.sample.iloc[:, 0])
     if len(base.names) == 1 and isinstance(numeric, np.ndarray):
         return "monotone", monotone_correction(f, base, about, replicates, rng)
     return "one step", one_step_correction(f, base, about, replicates, rng)
@@ -550,9 +536,11 @@ def estimate_statistic(
     unseen = np.zeros_like(value)
     if len(names) > 1:
         loss = binning_loss(statistic, base, rng)
-        unseen, rest = unmeasured_part(statistic, base, rng)
         value = value + loss
-        variance = variance + loss**2 + KAPPA**2 * rest
+        variance = variance + loss**2
+    if len(names) > 1 and not base.together:
+        unseen, rest = unmeasured_part(statistic, base, rng)
+        variance = variance + KAPPA**2 * rest
         variance = variance + (rest / release.n if about == "rows" else 0.0)
     error = np.sqrt(variance)
     freedom = min(found.freedom, 1e6)
