@@ -5,10 +5,11 @@ defaults, and asks for statistics in five ways: from the rows without privacy ("
 from the copy as if it were data ("naive"), from five samples of the copy by Rubin's
 rule ("rubin"), from `model.replicates` by the same rule ("replicates"), and with
 `model.estimate` ("ours"). Each answer is one line of JSON. The outer loop runs over
-trials, so a run that is stopped has the same trials in every cell, up to one.
+trials, so a run that is stopped has the same trials in every cell with as many rows,
+up to one. Of large tables, which take longer, only every k-th trial may be run.
 
     python benchmarks/interval_coverage.py --populations made_up --rows 2000 20000 \\
-        --epsilons 1.0 --trials 40 --out coverage
+        --every 1 2 --epsilons 1.0 --trials 40 --out coverage
 """
 
 import argparse
@@ -124,9 +125,11 @@ def least_squares(design, target):
 
     def fit(t):
         x, y = _with_ones(design(t)), target(t)
-        if (np.ptp(x[:, 1:], axis=0) == 0).any():  # a column that the noise has hidden
+        inner = x.T @ x
+        spread = np.diag(inner) * inner[0, 0] - inner[0] ** 2
+        if (spread[1:] <= 1e-9 * inner[0, 1:] ** 2).any():  # hidden by the noise
             return x, y, np.full(x.shape[1], np.nan)
-        return x, y, np.linalg.solve(x.T @ x, x.T @ y)
+        return x, y, np.linalg.solve(inner, x.T @ y)
 
     def error(t):
         x, y, found = fit(t)
@@ -150,7 +153,7 @@ def logistic(design, target):
             step = np.linalg.solve(inner, x.T @ (y - chance))
             found = found + step
             size = np.abs(step).max()
-            if size < 1e-5:  # the next step would be its square
+            if size < 1e-4:  # the next step would be its square
                 return found, inner
             if size > 1e3:
                 break
@@ -313,7 +316,7 @@ def truth_of(name, draw, statistics, folder):
 
 TABLES = 5  # samples of the copy in Rubin's rule
 REPLICATES = 20  # tables of model.replicates
-EVERY = 4  # trials of which one has the tables of both rules
+EVERY = 10  # trials of which one has the tables of both rules
 
 
 def flat(*values):
@@ -338,8 +341,8 @@ def by_rubin(statistic, tables, **options):
     return answers
 
 
-def one_trial(schema, statistics, rows, epsilon, seed, **options):
-    "Lines of one table: every statistic in five ways."
+def one_trial(schema, statistics, rows, epsilon, seed, rules, **options):
+    "Lines of one table: every statistic in three ways, or in five with the rules."
     n = len(rows)
     began = time.process_time()
     own = int(np.random.default_rng([13, n, int(1000 * epsilon), seed]).integers(2**31))
@@ -348,7 +351,7 @@ def one_trial(schema, statistics, rows, epsilon, seed, **options):
     fitted = time.process_time() - began
     copy = model.sample()
     copies = made = None
-    if seed % EVERY == 0:
+    if rules:
         copies = [model.sample(n, seed=own + k) for k in range(TABLES)]
         made = model.replicates(REPLICATES, "rows", rows=n)
     for what, f in statistics.items():
@@ -425,13 +428,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--populations", nargs="+", default=["made_up"])
     parser.add_argument("--rows", nargs="+", type=int, default=[2000])
+    parser.add_argument(
+        "--every", nargs="+", type=int, default=[], help="every k-th trial, for --rows"
+    )
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0])
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument(
         "--first", type=int, default=0, help="number of the first trial"
     )
     parser.add_argument("--order", type=int, help="largest number of columns together")
-    parser.add_argument("--particles", type=int, default=20_000, help="rows of a copy")
+    parser.add_argument(
+        "--particles",
+        nargs="+",
+        type=int,
+        default=[],
+        help="rows of a copy, for --rows",
+    )
     parser.add_argument(
         "--minutes", type=float, default=np.inf, help="of processor time; then stop"
     )
@@ -447,21 +459,27 @@ def main():
     for name in asked.populations:
         draw = POPULATIONS[name][2]()
         known[name] = draw, truth_of(name, draw, POPULATIONS[name][1], asked.out)
-    options = {"order": asked.order, "n_particles": asked.particles}
     last = asked.first + asked.trials
     cells = itertools.product(
         range(asked.first, last), asked.rows, asked.epsilons, asked.populations
     )
+    strides = dict(zip(asked.rows, asked.every))
+    sizes = dict(zip(asked.rows, asked.particles))
     for seed, n, epsilon, name in cells:
+        number, rest = divmod(seed - asked.first, strides.get(n, 1))
+        if rest:
+            continue
         if time.process_time() > 60 * asked.minutes:
             print(f"stopped before trial {seed}, {n} rows, epsilon {epsilon}, {name}")
             return
         schema, statistics, _ = POPULATIONS[name]
         draw, truth = known[name]
         rows = draw(n, np.random.default_rng([11, n, seed]))
+        setting = schema, statistics, rows, epsilon, seed, number % EVERY == 0
+        options = {"order": asked.order, "n_particles": sizes.get(n, 20_000)}
         facts = {"population": name, "n": n, "epsilon": epsilon, "seed": seed}
         text = ""
-        for line in one_trial(schema, statistics, rows, epsilon, seed, **options):
+        for line in one_trial(*setting, **options):
             target = truth[line["statistic"]][line["part"]]
             line = {k: short(v) for k, v in line.items()}
             text += json.dumps(facts | {"truth": target} | line) + "\n"

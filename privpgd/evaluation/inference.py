@@ -13,8 +13,8 @@ __all__ = [
     "repeat_rows",
     "derivative",
     "is_linear",
-    "draw_changes",
     "exact_correction",
+    "draw_changes",
     "monotone_correction",
     "one_step_correction",
     "binning_loss",
@@ -151,6 +151,7 @@ STEP = 0.5  # relative change of the weights in a difference
 _EXTRA = 0.05  # weight that rows with large changes may get
 _LARGE = 0.9  # quantile of the changes that a step is made for
 _ENOUGH = 1000  # rows that tell it
+_FINER = 3  # times the weights where rounding matters
 
 
 def repeat_rows(
@@ -169,6 +170,7 @@ def derivative(
     table: pd.DataFrame,  # (m,) rows, similar ones together
     change: np.ndarray,  # (m,) of the weights, with mean 0
     rng: np.random.Generator,
+    times: int = 1,  # that the weights are multiplied, so that rounding matters less
 ) -> np.ndarray:  # (k,)
     "Change of a statistic for a small change of the rows' weights, per unit."
     size = np.abs(change)
@@ -182,7 +184,8 @@ def derivative(
     middle = np.maximum(1.0, step * size)
     start = rng.random()
     up, down = (
-        f(repeat_rows(table, middle + sign * step * change, start)) for sign in (1, -1)
+        f(repeat_rows(table, times * (middle + sign * step * change), start))
+        for sign in (1, -1)
     )
     return (up - down) * middle.mean() / (2 * step)
 
@@ -206,23 +209,6 @@ def is_linear(
     share = third / len(table)
     mixed = share * first + (1 - share) * second
     return bool(np.allclose(mixed, f(table), 1e-9, 1e-12))
-
-
-def draw_changes(
-    design: Design,
-    weights: np.ndarray,  # (m,) of the rows that stand for the population
-    middle: np.ndarray,  # (p,) shares from which the changes are taken
-    about: str,  # "population" or "rows"
-    replicates: int,
-    rng: np.random.Generator,
-) -> np.ndarray:  # (m, replicates)
-    "Changes of the rows' weights that new noise and a new sample would ask for."
-    drawn = _draw_rows(weights, design.n, about, replicates, rng)
-    noise = design.draw_noise(rng, replicates)
-    prior = design.draw_prior(rng, replicates)
-    found = design.marginals(drawn) + noise - middle[:, None]
-    changes = design.weights_for(found - prior)
-    return changes + design.weights_for(prior, noiseless=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,6 +276,23 @@ def _draw_rows(
     return drawn * (weights.sum() / np.maximum(drawn.sum(0), 1))
 
 
+def draw_changes(
+    design: Design,
+    weights: np.ndarray,  # (m,) of the rows that stand for the population
+    middle: np.ndarray,  # (p,) shares from which the changes are taken
+    about: str,  # "population" or "rows"
+    replicates: int,
+    rng: np.random.Generator,
+) -> np.ndarray:  # (m, replicates)
+    "Changes of the rows' weights that new noise and a new sample would ask for."
+    drawn = _draw_rows(weights, design.n, about, replicates, rng)
+    noise = design.draw_noise(rng, replicates)
+    prior = design.draw_prior(rng, replicates)
+    found = design.marginals(drawn) + noise - middle[:, None]
+    changes = design.weights_for(found - prior)
+    return changes + design.weights_for(prior, noiseless=True)
+
+
 def monotone_correction(
     f: Callable,  # table -> (k,) array
     base: Base,  # of one numeric column
@@ -330,9 +333,6 @@ def monotone_correction(
 
 
 # %% ../../nbs/evaluation/inference.ipynb #c84fc42
-_AVERAGED = 6  # derivatives whose mean is the correction
-
-
 def one_step_correction(
     f: Callable,  # table -> (k,) array
     base: Base,
@@ -343,11 +343,11 @@ def one_step_correction(
     "Estimate and variance of any statistic, by one step from the copy."
     design = base.design
 
-    def along(change: np.ndarray) -> np.ndarray:
-        return derivative(f, base.sample, change, rng)
+    def along(change: np.ndarray, times: int = 1) -> np.ndarray:
+        return derivative(f, base.sample, change, rng, times)
 
     asked = design.weights_for(design.shares - base.shares)
-    correction = np.mean([along(asked) for _ in range(_AVERAGED)], 0)
+    correction = (along(asked, _FINER) + along(asked, _FINER)) / 2
     middle = design.marginals(base.keep)
     changes = draw_changes(design, base.keep, middle, about, replicates, rng)
     squares = [along(change) ** 2 for change in changes.T]
@@ -364,7 +364,7 @@ def _within(values: np.ndarray, groups: np.ndarray, weights: np.ndarray) -> floa
     return float(weights @ (values - means[groups]) ** 2 / max(total, 1e-300))
 
 
-_MOST_TIMES = 2.0  # the change that a permutation makes
+_MOST_TIMES = 0.5  # the change that a permutation makes
 
 
 def binning_loss(
@@ -404,9 +404,9 @@ def binning_loss(
 
 # %% ../../nbs/evaluation/inference.ipynb #cb2b744
 UNMEASURED = 0.15  # share of the influence above which a number is refused
-KAPPA = 0.05  # relative deviation of what is unseen
+KAPPA = 0.02  # relative deviation of what is unseen
 _SQUEEZE = 0.1  # of the distance from the mean of a bin
-_DRAWS = 12
+_DRAWS = 6
 
 
 def squeeze_bins(base: Base) -> pd.DataFrame:
@@ -442,8 +442,8 @@ def unmeasured_part(
     whole, unseen = [], []
     for k in range(_DRAWS):
         change = f(table.take(np.repeat(np.arange(m), times[:, k]))) - value
-        first = derivative(f, table, seen[:, k], rng)
-        second = derivative(f, other, seen[order, k], rng)
+        first = derivative(f, table, seen[:, k], rng, _FINER)
+        second = derivative(f, other, seen[order, k], rng, _FINER)
         whole.append(change**2)
         unseen.append((change - first) * (change - second))
     total, rest = np.mean(whole, 0), np.maximum(np.mean(unseen, 0), 0.0)
