@@ -6,7 +6,8 @@ from the copy as if it were data ("naive"), from five samples of the copy by Rub
 rule ("rubin"), from `model.replicates` by the same rule ("replicates"), and with
 `model.estimate` ("ours"). Each answer is one line of JSON. The outer loop runs over
 trials, so a run that is stopped has the same trials in every cell with as many rows,
-up to one. Of large tables, which take longer, only every k-th trial may be run.
+up to one, and the same command goes on with it. Of large tables, which take longer,
+only every k-th trial may be run.
 
     python benchmarks/interval_coverage.py --populations made_up --rows 2000 20000 \\
         --every 1 2 --epsilons 1.0 --trials 40 --out coverage
@@ -424,6 +425,16 @@ def short(value):
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
+def trials_in(folder):
+    "The trials whose lines a folder has already."
+    keys = ("n", "epsilon", "seed", "population")
+    found = set()
+    for file in folder.glob("*.jsonl"):
+        with file.open() as lines:
+            found.update(tuple(json.loads(line)[k] for k in keys) for line in lines)
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--populations", nargs="+", default=["made_up"])
@@ -463,11 +474,12 @@ def main():
     cells = itertools.product(
         range(asked.first, last), asked.rows, asked.epsilons, asked.populations
     )
+    done = trials_in(asked.out)
     strides = dict(zip(asked.rows, asked.every))
     sizes = dict(zip(asked.rows, asked.particles))
     for seed, n, epsilon, name in cells:
         number, rest = divmod(seed - asked.first, strides.get(n, 1))
-        if rest:
+        if rest or (n, epsilon, seed, name) in done:
             continue
         if time.process_time() > 60 * asked.minutes:
             print(f"stopped before trial {seed}, {n} rows, epsilon {epsilon}, {name}")
