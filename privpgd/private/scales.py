@@ -1,4 +1,4 @@
-"""The stage before the pairs: one noisy fine histogram a column, and from it bins,
+"""The stage before the pairs: one noisy fine histogram per column, and from it bins,
 values and 1-way marginals
 """
 
