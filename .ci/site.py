@@ -300,18 +300,21 @@ def opens_with_picture(notebook):
     return made or any(map(marked, cells)) or "](../images/" in "".join(first["source"])
 
 
+def says_what_it_teaches(notebook):
+    "Do the first cells of text say what a reader learns and needs?"
+    texts = ["".join(c["source"]) for c in notebook["cells"][:5]]
+    return all(any(f"**You {w}**" in text for text in texts) for w in ("learn", "need"))
+
+
 def incomplete_chapters(numbers, parts=PARTS[:5], least=3):
     """Chapters that do not say what they teach and need; and those of the first five
     parts that lack a picture at the top, exercises, solutions or a self-check."""
     for name, number in numbers.items():
-        part = number.split(".")[0]
-        if part in PARTS[:6] and not all(
-            f"**You {word}**" in opening(name) for word in ("learn", "need")
-        ):
-            yield f"{name}: its opening does not say what a reader learns and needs"
-        if part not in parts:
-            continue
         notebook = json.loads((root / "nbs" / name).read_text(encoding="utf-8"))
+        if not says_what_it_teaches(notebook):
+            yield f"{name}: its opening does not say what a reader learns and needs"
+        if number.split(".")[0] not in parts:
+            continue
         if not opens_with_picture(notebook):
             yield f"{name}: no picture at its top (mark a figure with #| opening: true)"
         by_id = {c.get("id"): "".join(c["source"]) for c in notebook["cells"]}
