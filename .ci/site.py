@@ -127,14 +127,15 @@ def relative_links(text, page):
 
 
 def reading_minutes(cells):
-    "At 200 words a minute, and thirty lines of code a minute."
+    "At 200 words a minute, and thirty lines of the code that is not folded."
     words = sum(
         len("".join(c["source"]).split()) for c in cells if c["cell_type"] == "markdown"
     )
     lines = sum(
         len("".join(c["source"]).splitlines())
         for c in cells
-        if c["cell_type"] == "code" and "echo: false" not in "".join(c["source"])
+        if c["cell_type"] == "code"
+        and not re.search("echo: false|code-fold: true", "".join(c["source"]))
     )
     return max(1, round(words / 200 + lines / 30))
 
@@ -204,7 +205,7 @@ def opening_picture(cells):
     return []
 
 
-def finish(path, numbers, show):
+def finish(path, numbers, times, show):
     "One page of _proc: its number, its reading time, hidden imports, folded tests."
     name = path.relative_to(root / "_proc").as_posix()
     page = json.loads(path.read_text(encoding="utf-8"))
@@ -224,14 +225,20 @@ def finish(path, numbers, show):
                 output["data"][kind] = relative_links(text, Path(name))
     head = cells[0]
     matter = "".join(head["source"])
-    if name in numbers and head["cell_type"] == "raw" and "chapter:" not in matter:
-        number = numbers[name]
+    if (
+        name in numbers | times
+        and head["cell_type"] == "raw"
+        and ("subtitle:" not in matter)
+    ):
         minutes = reading_minutes(cells)
         unit = "minute" if minutes == 1 else "minutes"
-        note = f"Chapter {number} · {minutes} {unit} to read"
-        matter = re.sub(r"\n---\s*$", f'\nsubtitle: "{note}"\n---\n', matter.rstrip())
-        matter = matter.replace("---\n", f'---\nchapter: "{number}"\n', 1)
-        head["source"] = matter
+        note = f"{minutes} {unit} to read"
+        if number := numbers.get(name):
+            note = f"Chapter {number} · {note}"
+            matter = matter.replace("---\n", f'---\nchapter: "{number}"\n', 1)
+        head["source"] = re.sub(
+            r"\n---\s*$", f'\nsubtitle: "{note}"\n---\n', matter.rstrip()
+        )
     path.write_text(json.dumps(page, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
@@ -329,8 +336,10 @@ def main():
     if not pages:
         sys.exit("there are no pages in _proc: run nbdev_proc_nbs first")
     numbers, show = chapters(), shown_code()
+    read = [*sidebar("learn")[1:3], *sidebar("evidence")]  # what is not looked up
+    times = dict.fromkeys(pages_of(read))
     for path in pages:
-        finish(path, numbers, show)
+        finish(path, numbers, times, show)
     found = [fault for path in pages for fault in faults(path)]
     if found := [*found, *incomplete_chapters(numbers)]:
         sys.exit("\n".join(found))
