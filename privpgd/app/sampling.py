@@ -123,7 +123,8 @@ def _choose_matches(
         warnings.warn(
             f"{len(order):,} rows that fulfil {where!r} rest on {effective:,} "
             f"different ones of the model's {len(model.codes_):,}, and say no more "
-            f"than {effective:,} rows do; fit with more particles to have more.",
+            f"than {effective:,} rows do; more particles repeat less, but know no more "
+            "about people.",
             SampleWarning,
             stacklevel=4,
         )
