@@ -10,12 +10,14 @@ import json
 import os
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 import yaml
 
 root = Path(__file__).resolve().parent.parent
 SITE = "https://privpgd.github.io/privpgd/"
+WIDTH = 88  # columns of code that fit the page
 PARTS = ("I", "II", "III", "IV", "V", "VI", "VII")
 
 
@@ -113,6 +115,76 @@ def spare_signatures(cells):
             data = output.get("data", {})
             if "text/markdown" in data:
                 data["text/markdown"] = below.sub(r"\1", "".join(data["text/markdown"]))
+
+
+def short_names(signature):
+    "Without links, modules and addresses, none of which a reader can use there."
+    signature = re.sub(r"\[`([^`]*)`\]\([^)]*\)", r"\1", signature)
+    signature = re.sub(r"<[\w.]+ object at 0x\w+>", "…", signature)
+    package = r"\b(?:__main__|privpgd|collections|numpy|pathlib|pandas|typing)"
+    return re.sub(package + r"(?:\.[a-z_]\w*)*\.(?=[A-Za-z])", "", signature)
+
+
+def wrapped(text, start="    ", then="    "):
+    "Lines of a signature that fit the page; a union stays together."
+    lines = textwrap.wrap(
+        text.replace(" | ", "\0|\0"),
+        WIDTH,
+        initial_indent=start,
+        subsequent_indent=then,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace("\0", " ") for line in lines]
+
+
+def fitted_signature(signature):
+    "A signature in lines that fit; a long comment stands above its parameter."
+    short = short_names(signature)
+    lines = short.split("\n")
+    if short == signature and max(map(len, lines)) <= WIDTH:
+        return signature
+    fitted, bare = [], []  # lines, and parameters without a comment
+    for number, line in enumerate(lines):
+        if line.startswith("    # "):
+            continue  # it belongs to the line above
+        code, mark, comment = line.partition(" # ")
+        for more in lines[number + 1 :]:
+            if not more.startswith("    # "):
+                break
+            comment += " " + more.removeprefix("    # ")
+        if line.startswith("    ") and not mark:
+            bare.append(code.strip())
+            continue
+        fitted += wrapped(" ".join(bare)) if bare else []
+        bare = []
+        if len(code + mark + comment) <= WIDTH:
+            fitted.append(code + mark + comment)
+        elif code.startswith(")"):
+            fitted += [code, *wrapped(comment, "    # ", "    # ")]
+        else:
+            fitted += [*wrapped(comment, "    # ", "    # "), code]
+    return "\n".join(fitted)
+
+
+def fit_signatures(text):
+    "The same documentation with signatures that fit the page."
+
+    def fit(block):
+        return block[1] + fitted_signature(block[2]) + block[3]
+
+    return re.sub(r"(```python\n+)((?:def|class) .*?)(\n```)", fit, text, flags=re.S)
+
+
+def breakable_heads(text):
+    "Tables whose long names of columns may break after an underscore."
+    text = re.sub(r"(?<=<th>)[^<]*_[^<]*(?=</th>)", under, text)
+    heads = r"^\|.*\|$(?=\n\| ?:?-)"
+    return re.sub(heads, under, text, flags=re.M)
+
+
+def under(found):
+    return re.sub(r"_(?!<wbr>)", "_<wbr>", found[0])
 
 
 def relative_links(text, page):
@@ -222,6 +294,10 @@ def finish(path, numbers, times, show):
         for output in cell.get("outputs", []):
             for kind in {"text/markdown", "text/html"} & set(output.get("data", {})):
                 text = "".join(output["data"][kind])
+                if "show_doc(" in "".join(cell["source"]):
+                    text = fit_signatures(text)
+                else:
+                    text = breakable_heads(text)
                 output["data"][kind] = relative_links(text, Path(name))
     head = cells[0]
     matter = "".join(head["source"])
@@ -268,7 +344,26 @@ def blurred_figures(page):
                 yield "".join(cell["source"]).splitlines()[0]
 
 
-def faults(path, limit=88):
+def fenced(text):
+    "The lines of the code blocks within a text."
+    for block in re.findall(r"^```[^\n]*\n(.*?)^```", text, re.M | re.S):
+        yield from block.splitlines()
+
+
+def broken_tables(cell, limit=102, least=3):
+    """First lines of printed tables that are too wide, so that their rows break. What
+    is printed has smaller letters than code."""
+    for output in cell.get("outputs", []):
+        plain = output.get("data", {}).get("text/plain", output.get("text", ""))
+        if set(output.get("data", {})) > {"text/plain"}:
+            continue  # another form is shown
+        wide = [x for x in "".join(plain).splitlines() if len(x) > limit]
+        aligned = [x for x in wide if len(re.findall(r"\S {2,}\S", x)) >= 3]
+        if len(aligned) >= least:
+            yield aligned[0]
+
+
+def faults(path, limit=WIDTH):
     "What is wrong with a finished page, as lines for a terminal."
     page = json.loads(path.read_text(encoding="utf-8"))
     found = []
@@ -288,6 +383,14 @@ def faults(path, limit=88):
             "".join(d.get(f"text/{x}", "")) for d in shown for x in ("markdown", "html")
         ]
         prose = [source] if cell["cell_type"] == "markdown" else []
+        found += [
+            f"a line of a code block is too long: {line[:60]}…"
+            for line in fenced("\n\n".join(prose + texts))
+            if len(line) > limit
+        ]
+        found += [
+            f"a printed table is too wide: {x[:60]}…" for x in broken_tables(cell)
+        ]
         if any(re.search(rf'(\]\(|href="){re.escape(SITE)}', x) for x in prose + texts):
             found.append("an absolute link to our own site")
     found += [f"a figure without caption or alt text: {x}" for x in bare_figures(page)]

@@ -55,8 +55,8 @@ def canvas(
 def canvases(
     number: int,  # of pictures
     wide: int = 4,  # pictures in a row, at most
-    width: float = 2.6,  # of one of them, in inches
-    height: float = 1.8,
+    width: float = 2.2,  # of one of them, in inches
+    height: float = 1.6,
 ) -> Any:  # an array of axes, row by row
     "A grid of axes in the look of the book; the spare ones are hidden."
     import matplotlib.pyplot as plt
@@ -67,7 +67,7 @@ def canvases(
         high,
         wide,
         figsize=(width * wide, height * high),
-        dpi=80,
+        dpi=85,
         squeeze=False,
         layout="constrained",
     )

@@ -365,6 +365,6 @@ def plot_audits(
     dots = [found.found for found in shown]
     ax.plot(dots, names, "o", ms=4, color=BLUE, label="audited")
     ax.set(xlabel="ε", ylim=(-0.7, len(claims) - 0.3))
-    ax.tick_params(axis="y", labelsize=7)
+    ax.tick_params(axis="y", labelsize=8)
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return ax

@@ -347,7 +347,7 @@ def _legend_above(axes: np.ndarray) -> None:
             names,
             loc="outside upper center",
             ncols=4,
-            fontsize=7,
+            fontsize=8,
             frameon=False,
         )
 

@@ -58,7 +58,7 @@ def plot_marginals(
     if axes is None:
         axes = canvases(len(names), wide)
     for ax, name in zip(np.ravel(axes), names):
-        canvas(ax, title=name).tick_params(labelsize=7)
+        canvas(ax, title=name).tick_params(labelsize=8)
         _label_codes(ax, list(schema[name].labels))
         j = list(schema.names).index(name)
         k = schema.shape[j]
@@ -66,7 +66,7 @@ def plot_marginals(
             shares = np.bincount(codes[:, j], minlength=k) / len(codes)
             places = np.arange(k) + shift
             ax.bar(places, shares, width=0.4, color=colour, label=label)
-    legend = dict(fontsize=6, frameon=False, handlelength=1, borderaxespad=0)
+    legend = dict(fontsize=8, frameon=False, handlelength=1, borderaxespad=0)
     np.ravel(axes)[0].legend(**legend)
     return axes
 
@@ -91,7 +91,7 @@ def plot_pair_errors(
     title = f"{metric} of pairs, mean {values.mean():.4f}"
     ax = canvas(ax, 1.6 + 0.3 * d, 1.2 + 0.3 * d, title)
     drawn = ax.imshow(image, cmap=shades(RUST), vmin=0)
-    ax.figure.colorbar(drawn, ax=ax, shrink=0.8).ax.tick_params(labelsize=7)
-    ax.set_xticks(range(d), schema.names, rotation=90, fontsize=7)
-    ax.set_yticks(range(d), schema.names, fontsize=7)
+    ax.figure.colorbar(drawn, ax=ax, shrink=0.8).ax.tick_params(labelsize=8)
+    ax.set_xticks(range(d), schema.names, rotation=90, fontsize=8)
+    ax.set_yticks(range(d), schema.names, fontsize=8)
     return ax

@@ -292,9 +292,9 @@ def plot_columns(
 ) -> Any:  # the array of axes
     "Distributions of the values of both tables, one picture a column. Not private."
     paired = open_paired_columns(real, synth, schema, columns)
-    axes = canvases(len(paired), wide, 2.9, 2.0)
+    axes = canvases(len(paired), wide, 2.2, 1.7)
     for ax, column in zip(axes.flat, paired):
         canvas(ax, title=column.name)
         _draw_column(ax, column)
-    axes.flat[0].legend(fontsize=7, frameon=False, handlelength=1)
+    axes.flat[0].legend(fontsize=8, frameon=False, handlelength=1)
     return axes

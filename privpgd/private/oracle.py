@@ -387,7 +387,7 @@ def plot_selection(
     for name, (x, y) in at.items():
         side = "left" if x > 0.15 else "right" if x < -0.15 else "center"
         ax.plot(x, y, "o", color="white", mec=GREY, ms=5, zorder=2)
-        ax.text(1.14 * x, 1.14 * y, name, fontsize=7, va="center", ha=side)
+        ax.text(1.14 * x, 1.14 * y, name, fontsize=8, va="center", ha=side)
     ax.set(xlim=(-1.5, 1.5), ylim=(-1.25, 1.25), aspect="equal")
     ax.axis("off")
     return ax

@@ -235,7 +235,7 @@ def plot_ledger(
         f" {x.share:.1%}{delta_share_words(x.delta, ledger.delta)}, {x.noise}"
         for x in lines
     ]
-    ax.bar_label(bars, words, fontsize=7)
+    ax.bar_label(bars, words, fontsize=8)
     ax.set(xlim=(0, 1.9), xticks=[0, 0.5, 1])
     ax.spines["bottom"].set_bounds(0, 1)
     ax.set_xlabel("share of the total", loc="left")
