@@ -8,7 +8,8 @@ own, and writes one line of JSON for each. Seconds are those of the processor, s
 over all threads, as a plan has them; bytes are the growth of the peak after a first
 small fit. `slowdown` is seconds over planned seconds of ten columns in the same
 process, the mean of one fit before and one after: a busy machine makes all processor
-times longer. `--quick` takes the small cases, `--only NAME` one of them.
+times longer. `--quick` takes the small cases, `--only NAME` one of them, and `--replan`
+plans the cases of a file once more, and keeps what was measured.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import numpy as np
 import pandas as pd
 
 from privpgd import Numeric, PrivPGD, Schema
+from privpgd.app.plan import plan
 
 # name -> columns, levels of each, rows, particles, selector
 CASES: dict[str, tuple] = {
@@ -56,8 +58,10 @@ CASES: dict[str, tuple] = {
     "mst, 200 columns": (200, 32, 20_000, 20_000, "mst"),
     "mwem, 10 columns": (10, 16, 20_000, 20_000, "mwem"),
     "mwem, 20 columns": (20, 16, 20_000, 20_000, "mwem"),
+    "mwem, 40 columns": (40, 16, 20_000, 20_000, "mwem"),
     "aim, 10 columns": (10, 16, 20_000, 20_000, "aim"),
     "aim, 20 columns": (20, 16, 20_000, 20_000, "aim"),
+    "aim, 40 columns": (40, 16, 20_000, 20_000, "aim"),
 }
 QUICK = ("5 columns", "mst, 10 columns")
 
@@ -93,10 +97,20 @@ def time_yardstick() -> float:
     n = m = 20_000
     model = PrivPGD(1.0, 1e-9, n_particles=m, order=2, verbose=False)
     frame, schema = make_case(10, 32, n)
-    planned = math.fsum(model.plan(n, schema).seconds.values())
+    planned = math.fsum(model.plan(frame, schema).seconds.values())
     began = time.process_time()
     model.fit(frame, schema)
     return (time.process_time() - began) / planned
+
+
+def plan_case(name: str) -> dict:
+    "What a plan says of a case."
+    d, levels, n, m, select = CASES[name]
+    options = dict(select=select, order=None if "third order" in name else 2)
+    schema = make_case(d, levels, 2)[1]
+    made = plan(schema, n, 1.0, 1e-9, n_particles=m, loaded=True, **options)
+    seconds = round(math.fsum(made.seconds.values()), 2)
+    return dict(planned_seconds=seconds, planned_bytes=made.bytes)
 
 
 def run_case(name: str) -> dict:
@@ -111,7 +125,6 @@ def run_case(name: str) -> dict:
     slowdowns = [time_yardstick()]
     frame, schema = make_case(d, levels, n)
     model = PrivPGD(1.0, 1e-9, n_particles=m, **options)
-    planned = model.plan(n, schema)
     reset_peak()
     before, began = peak_bytes(), time.process_time()
     wall = time.perf_counter()
@@ -127,12 +140,11 @@ def run_case(name: str) -> dict:
         rows=n,
         particles=m,
         select=select,
-        planned_seconds=round(math.fsum(planned.seconds.values()), 2),
         seconds=round(seconds, 2),
         wall=round(wall, 2),
         slowdown=round(math.fsum(slowdowns) / 2, 2),
-        planned_bytes=planned.bytes,
         bytes=grown,
+        **plan_case(name),
     )
 
 
@@ -142,7 +154,13 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=CASES, help="one case")
     parser.add_argument("--quick", action="store_true", help="the small cases")
     parser.add_argument("--here", action="store_true", help="without new processes")
+    parser.add_argument("--replan", action="store_true", help="the lines of the file")
     args = parser.parse_args()
+    if args.replan:
+        lines = map(json.loads, args.out.read_text().splitlines())
+        planned = [json.dumps(x | plan_case(x["case"])) for x in lines]
+        args.out.write_text("".join(f"{line}\n" for line in planned))
+        return
     for name in args.only or (QUICK if args.quick else CASES):
         if args.here:
             line = json.dumps(run_case(name))

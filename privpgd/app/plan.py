@@ -488,6 +488,7 @@ class PlanOptions:
     usual: bool = False  # select is the usual workload, without what is public
     # the most columns of a table, for the usual workload; None: three where it pays
     order: int | None = None
+    loaded: bool = False  # the rows are in memory or in Parquet, and not text
 
 
 def _plan_higher(
@@ -553,7 +554,7 @@ def plan(
     delta: float,  # its additive part
     options: PlanOptions | None = None,  # how the release is made
     # fields of `PlanOptions`: preset, select, n_particles, epochs, neighbors, memory,
-    # public, person, max_rows, usual, order
+    # public, person, max_rows, usual, order, loaded
     **fields: Any,
 ) -> Plan:
     "Work out a release from public facts; nothing private is read, nothing is spent."
@@ -577,10 +578,10 @@ def plan(
     if _is_untold(o.select):
         timed = tuple(expected(c, k, 1.0, n) for c, k, _ in planned_marginals(planned))
     seconds = predict_seconds(
-        sizes, timed, n or 0, o.n_particles, o.preset, o.select, o.epochs
+        sizes, timed, n or 0, o.n_particles, o.preset, o.select, o.epochs, o.loaded
     )
     if higher:
-        work = sizes, timed, n or 0, o.n_particles, higher
+        work = sizes, timed, n or 0, o.n_particles, higher, o.loaded
         # free slots measure pairs, and then all is fitted once more
         again = seconds["fit"] + seconds["rows"]
         seconds["third order"] = higher_seconds(*work) + again

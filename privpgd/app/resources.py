@@ -149,7 +149,8 @@ BYTES = dict(
     marginal=4_000,
     entry=40,  # of a particle
     level=3_200,  # of a column, in the mixture
-    thin_level=45_000,  # of a column with a thin basis
+    thin=30_000_000,  # if any column has a thin basis
+    thin_level=4_500,  # of a column with a thin basis
     merged=40,  # cell of a candidate of three or four columns
     fit=2_000_000,  # of any fit
 )
@@ -196,20 +197,23 @@ def memory_needed(
     # codes, and a few numbers of eight bytes for one column
     piece = min(piece_rows(d), n or math.inf) * (4 * d + 64)
     counted, measured, marginals = _counted_cells(schema, preset, select)
-    tables = 8 * counted + BYTES["cell"] * measured + BYTES["marginal"] * marginals
+    tables = 8 * counted + BYTES["marginal"] * marginals
+    tables += BYTES["fit"] + BYTES["level"] * sum(sizes)
+    fit = BYTES["cell"] * measured
+    if thin := _thin_levels(sizes):
+        fit += BYTES["thin"] + BYTES["thin_level"] * thin
     rows = BYTES["entry"] * d * n_particles
-    fit = BYTES["fit"] + BYTES["level"] * sum(sizes)
-    fit += BYTES["thin_level"] * _thin_levels(sizes)
     if higher:
         blocks = higher.blocks or MOST_BLOCKS
         merged_cells = higher.scored * triple_cells(sizes, blocks)
-        fit += math.ceil(BYTES["merged"] * merged_cells)
-    return int(tables + rows + piece + fit)
+        rows += math.ceil(BYTES["merged"] * merged_cells)
+    return int(tables + max(piece, fit, rows))  # one after the other
 
 
 # %% ../../nbs/app/resources.ipynb #c031
 RATES = dict(
-    encode=50e-9,  # seconds for a value
+    encode=15e-9,  # seconds for a value
+    parse=40e-9,  # value, where the rows are text
     count=5e-9,  # row and marginal
     noise=9.5e-6,  # cell
     start=0.05,  # fit
@@ -226,6 +230,8 @@ RATES = dict(
     gain=2.2e-9,  # level of a column, row and sweep
     entry=60e-9,  # entry and sweep
     choice=60e-6,  # pair that a selector scores
+    spend=0.02,  # choice that MST makes: what the ledger can still pay
+    candidate=4e-6,  # pair that is left, and choice that MST makes
     round=0.6e-3,  # pair that may be chosen, and round of a selector that fits a copy
     triple=5e-9,  # row or particle, and candidate of three or four columns
     score=12e-6,  # candidate of three or four columns
@@ -275,17 +281,23 @@ def _sweep_seconds(sizes: list, held: int) -> float:
     return held * line + sum(sizes) * r["gain"] + len(sizes) * r["entry"]
 
 
+def _read_seconds(n: int, d: int, loaded: bool) -> float:
+    "Predicted seconds of a pass over the rows, from text or from memory."
+    return n * d * (RATES["encode"] + (0 if loaded else RATES["parse"]))
+
+
 def higher_seconds(
     sizes: list,  # number of levels of each column
     lines: tuple,  # an `Expected` for each marginal
     n: int,  # number of rows
     m: int,  # number of particles
     higher: HigherPlan,  # tables of three and four columns
+    loaded: bool = False,  # as in `predict_seconds`
 ) -> float:
     "Predicted processor seconds of choosing and measuring them, and of their sweeps."
     r, d = RATES, len(sizes)
     blocks = higher.blocks or MOST_BLOCKS
-    encode = 2 * n * d * r["encode"]  # for the choice, and for free slots
+    encode = 2 * _read_seconds(n, d, loaded)  # for the choice, and for free slots
     count = (n * (higher.scored + higher.slots) + m * higher.scored) * r["triple"]
     tables = higher.slots * (r["merged"] + triple_cells(sizes, blocks) * r["noise"])
     held = _held_pairs(lines)  # the merged pairs are targets, too
@@ -300,7 +312,9 @@ def _choice_seconds(select: Any, d: int) -> float:
         return 0.0
     pairs = math.comb(d, 2)
     if selector_name(selector) == "mst":
-        return pairs * RATES["choice"]
+        left = pairs / 3  # on average, while the tree grows
+        each = RATES["spend"] + left * RATES["candidate"]
+        return pairs * RATES["choice"] + (d - 1) * each
     return pairs * (RATES["choice"] + _likely_pairs(selector, d) * RATES["round"])
 
 
@@ -318,6 +332,7 @@ def predict_seconds(
     preset: str,  # "default" or "paper"
     select: Any = None,  # a selector counts all pairs
     epochs: int | None = None,  # of descent; None for the preset's
+    loaded: bool = False,  # the rows are in memory or in Parquet, and not text
 ) -> dict[str, float]:
     "Predicted processor seconds of each part."
     r, d = RATES, len(sizes)
@@ -327,7 +342,8 @@ def predict_seconds(
     total = sum(line.times for line in lines)
     cells = sum(line.cells * line.times for line in lines)
     counted = d + math.comb(d, 2) if is_selector(select) else total
-    count = n * (d * r["encode"] + counted * r["count"]) + _choice_seconds(select, d)
+    count = _read_seconds(n, d, loaded) + n * counted * r["count"]
+    count += _choice_seconds(select, d)
     noise = cells * r["noise"]
     if preset == "paper":
         fit = cells * r["project"] + 0.5 * total

@@ -173,6 +173,7 @@ class _PlanWriteReport:
             person=self.person,
             max_rows=self.max_rows,
             order=_order_of(self),
+            loaded=not known and rows_known(frame_or_n) is not None,
         )
 
     def write(
@@ -356,6 +357,7 @@ def _show_plan(model: Any, frame: Any, schema: Schema, workload: Any) -> None:
         max_rows=model.max_rows,
         usual=model.select is None,
         order=_order_of(model),
+        loaded=n is not None,
     )
     print(replace(made, advice=(), forecasts=(), verdict=()), file=sys.stderr)
 

@@ -27,7 +27,7 @@ from privpgd.table.columns import (
     set_fields,
 )
 
-from ..core.checks import Advice, Form
+from ..core.checks import Advice, Form, shorten
 from .cleaning import TextFormat, distinct_values
 from .grids import Fine, Grid, level_grid
 
@@ -55,14 +55,14 @@ def _check_levels(column: "LevelledColumn") -> None:
     if other is not None and other not in levels:
         levels.append(other)
     if wrong := [level for level in levels if not _is_level(level)]:
-        problem = f"cannot have the level {wrong[0]!r}"
+        problem = f"cannot have the level {shorten(repr(wrong[0]))}"
     elif not levels:
-        problem = f"has no levels but {given!r}"
+        problem = f"has no levels but {shorten(repr(given))}"
     elif len({isinstance(level, str) for level in levels}) > 1:
         problem = "mixes text and numbers in its levels (or in other)"
     elif len(set(levels)) < len(levels):
         twice = next(level for i, level in enumerate(levels) if level in levels[:i])
-        problem = f"lists the level {twice!r} twice"
+        problem = f"lists the level {shorten(repr(twice))} twice"
     if problem:
         remedy = "list texts or finite numbers, each once; missing=True is for the rest"
         raise SchemaError(f"Column {column.name!r} {problem}", remedy)
@@ -191,15 +191,15 @@ class LevelledColumn(Column):
         codes = np.array([place.get(value, unknown) for value in distinct], np.int32)
         if (codes < 0).any():
             level = distinct[codes.argmin()]
-            problem = f"Column {self.name!r} holds {{}} that its schema does not list"
+            holds, rest = f"Column {self.name!r} holds", "that its schema does not list"
             raise SchemaError(
-                problem.format(f"the level {level!r}"),
+                f"{holds} the level {shorten(repr(level))} {rest}",
                 Advice(
                     "add it to levels, or declare other=… to gather unknown levels",
                     'add it to "levels" in the schema, or give the column an "other" '
                     "to gather unknown levels",
                 ),
-                redacted=problem.format("a level"),
+                redacted=f"{holds} a level {rest}",
             )
         return codes[index]
 
