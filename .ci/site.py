@@ -18,6 +18,7 @@ import yaml
 root = Path(__file__).resolve().parent.parent
 SITE = "https://privpgd.github.io/privpgd/"
 WIDTH = 88  # columns of code that fit the page
+TEXTS = ("markdown", "html")  # outputs that readers see as text
 PARTS = ("I", "II", "III", "IV", "V", "VI", "VII")
 
 
@@ -323,15 +324,26 @@ def prose_first(page):
     return first is None or first["cell_type"] == "markdown"
 
 
+def described(source):
+    "Does a cell have a caption for its picture, and words for who cannot see it?"
+    words = (rf"^#\| fig-{part}: *[\"']?\w" for part in ("cap", "alt"))
+    return all(re.search(option, source, re.M) for option in words)
+
+
 def bare_figures(page):
-    "Cells that show a picture without a caption or without words for who cannot see it."
+    "Pictures without a caption or without words for who cannot see them."
+    nameless = re.compile(
+        r"!\[\s*\]\([^)]*\)(?!\{[^}]*fig-alt=\"\w)|<img(?![^>]*\balt=[\"']\w)[^>]*>"
+    )
     for cell in page["cells"]:
         shown = [o.get("data", {}) for o in cell.get("outputs", [])]
         source = "".join(cell["source"])
-        if any("image/png" in o for o in shown) and not (
-            "fig-cap:" in source and "fig-alt:" in source
-        ):
+        made = any({"image/png", "image/svg+xml"} & set(data) for data in shown)
+        if made and not described(source):
             yield source.splitlines()[0]
+        texts = ["".join(d.get(f"text/{x}", "")) for d in shown for x in TEXTS]
+        for text in [*texts, source if cell["cell_type"] == "markdown" else ""]:
+            yield from (found[0][:60] for found in nameless.finditer(text))
 
 
 def blurred_figures(page):
@@ -379,9 +391,7 @@ def faults(path, limit=WIDTH):
             ]
             found += [f"a line of code is too long: {line[:60]}…" for line in long]
         shown = [o.get("data", {}) for o in cell.get("outputs", [])]
-        texts = [
-            "".join(d.get(f"text/{x}", "")) for d in shown for x in ("markdown", "html")
-        ]
+        texts = ["".join(d.get(f"text/{x}", "")) for d in shown for x in TEXTS]
         prose = [source] if cell["cell_type"] == "markdown" else []
         found += [
             f"a line of a code block is too long: {line[:60]}…"
