@@ -188,6 +188,38 @@ def under(found):
     return re.sub(r"_(?!<wbr>)", "_<wbr>", found[0])
 
 
+def row_cells(row):
+    "The cells of a row of a table in Markdown."
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip())[1:-1]]
+
+
+def read_width(cell):
+    "About how many letters a reader sees of a cell, within limits."
+    seen = re.sub(r"\]\([^)]*\)|[`*$\[]|\\[a-z]+", "", cell)
+    return min(max(len(seen), 6), 48)
+
+
+def proportioned(text):
+    """Tables in Markdown with columns as wide as their cells ask for: pandoc makes the
+    columns of a long table as wide as their dashes tell, which are equal otherwise."""
+
+    def fit(found):
+        rows = [row_cells(row) for row in found[0].splitlines()]
+        if len({len(row) for row in rows}) > 1:
+            return found[0]
+        columns = zip(*(row for i, row in enumerate(rows) if i != 1))
+        widths = [max(map(read_width, column)) for column in columns]
+        dashes = (
+            re.sub("-+", "-" * n, rule, count=1) for n, rule in zip(widths, rows[1])
+        )
+        lines = found[0].splitlines()
+        lines[1] = "|" + "|".join(dashes) + "|"
+        return "\n".join(lines)
+
+    table = r"^\|.*\|\n\|(?: *:?-+:? *\|)+(?:\n\|.*\|)+$"
+    return re.sub(table, fit, text, flags=re.M)
+
+
 def relative_links(text, page):
     "Links to our own site as links between files, so that a preview stays in itself."
 
@@ -290,7 +322,7 @@ def finish(path, numbers, times, show):
     for cell in cells:
         fold(cell, show.get(name, "all"))
         if cell["cell_type"] == "markdown":
-            text = relative_links("".join(cell["source"]), Path(name))
+            text = proportioned(relative_links("".join(cell["source"]), Path(name)))
             cell["source"] = text
         for output in cell.get("outputs", []):
             for kind in {"text/markdown", "text/html"} & set(output.get("data", {})):
@@ -298,7 +330,7 @@ def finish(path, numbers, times, show):
                 if "show_doc(" in "".join(cell["source"]):
                     text = fit_signatures(text)
                 else:
-                    text = breakable_heads(text)
+                    text = breakable_heads(proportioned(text))
                 output["data"][kind] = relative_links(text, Path(name))
     head = cells[0]
     matter = "".join(head["source"])
