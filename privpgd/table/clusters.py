@@ -59,7 +59,7 @@ def _add_partition(
 class ClusterSource(TableSource):
     "A table on a cluster, which is added up where its partitions are."
 
-    hint = "one of its files may be damaged, or its types differ"
+    hint = "look at its files, their types, and the Python of its workers"
     total = False  # whether any value has a code
 
     def pieces(self, schema: Schema) -> Iterator[Any]:
@@ -197,6 +197,7 @@ class SparkSource(ClusterSource):
         if person is not None:  # a shuffle puts the rows of a person together
             table = table.repartition(names[-1])
         add = _spark_task(schema.to_json(), make, person, self.total)
+        nothing = cloudpickle.dumps(add_pieces((), schema, make, person=person))
         parts = table.mapInArrow(add, "part binary")
 
         def join(a: bytes, b: bytes) -> bytes:
@@ -205,13 +206,14 @@ class SparkSource(ClusterSource):
 
         try:
             with _spark_bar(self.table, verbose):
-                found = parts.rdd.map(lambda row: bytes(row.part)).treeReduce(join)
-                return cloudpickle.loads(found)
+                each = parts.rdd.map(lambda row: bytes(row.part))
+                return cloudpickle.loads(each.treeAggregate(nothing, join, join))
         except (AttributeError, NotImplementedError):
             # Spark Connect has no RDD: sum on the driver, one part at a time
             rows = parts.toLocalIterator()
             arrived = (cloudpickle.loads(bytes(row.part)) for row in rows)
-            return functools.reduce(lambda a, b: sum_parts([a, b]), arrived)
+            first = cloudpickle.loads(nothing)
+            return functools.reduce(lambda a, b: sum_parts([a, b]), arrived, first)
 
 
 def _spark_task(

@@ -166,6 +166,7 @@ _QUOTED = (  # after these words engines quote a value
     r"(?i)\b(values?:?) (?:[\[\"'`].*|\S*\d\S*)",
 )
 _JAVA = r"\AAn error occurred while calling [^\n]*\n:\s*(?:[\w.]+: )?"
+_WORKER = r"(?s)\A.*(?=\[PYTHON_VERSION_MISMATCH\] Python in worker)"  # of Spark
 _CONVERSION = (
     r"(?s)([Cc]ould not (?:convert|parse))(?: string)? (['`\"]).*\2"
     r"(?= (?:as dtype|to ['A-Z]))"
@@ -175,13 +176,14 @@ _CONVERSION = (
 def explain_failure(error: BaseException) -> str:
     "The first line of an engine's complaint, without quoted rows, values, row numbers."
     text = re.sub(_JAVA, "", str(error).strip()) or type(error).__name__
+    text = re.sub(_WORKER, "", text)
     text = re.sub(_CONVERSION, r"\1 a value", text)
     text = text.splitlines()[0].rstrip(".")
     for quoted in _QUOTED:
         text = re.sub(quoted, r"\1 …", text)
     text = re.sub(r"(Expected \d+ columns, got \d+).*", r"\1", text)
     text = re.sub(r"(?i)\b(?:row #|row |lines?:? ?)\d+", "a row", text)
-    return text if len(text) <= 200 else text[:197] + "…"
+    return text if len(text) <= 250 else text[:247] + "…"
 
 
 # %% ../../nbs/table/pieces.ipynb #c044

@@ -71,6 +71,9 @@ class RelationSource(TableSource):
         yield from regroup_batches(reader(batch), size)
 
 
+_FETCHED = 2**15  # rows at a time: as Python's objects they are large
+
+
 class QuerySource(TableSource):
     "A pair of a query and a connection to any database with Python's interface."
 
@@ -114,7 +117,8 @@ class QuerySource(TableSource):
         )
 
     def pieces(self, schema: Schema) -> Iterator[pd.DataFrame]:
-        return self._fetch(self.table[1].strip().rstrip(";"), piece_rows(len(schema)))
+        size = min(piece_rows(len(schema)), _FETCHED)
+        return self._fetch(self.table[1].strip().rstrip(";"), size)
 
 
 class LazySource(TableSource):
