@@ -272,6 +272,32 @@ def dead_links(site="https://privpgd.github.io/privpgd/"):
     return sorted(dead)
 
 
+# the quick version of the audits: four pages, and the chapters of their harness
+AUDITS = {
+    "01_mechanism",
+    "02_end_to_end",
+    "03_mutants",
+    "04_proofs",
+    "attacks",
+    "auditing",
+    "battery",
+    "claims",
+    "doors",
+    "families",
+    "neighbours",
+}
+
+
+def audit_time(lines):
+    "What the audits have taken, from nbdev's lines about time."
+    found = (re.fullmatch(r"(\w+)\.ipynb: (\d+) secs", x.strip()) for x in lines)
+    seconds = {m[1]: int(m[2]) for m in found if m and m[1] in AUDITS}
+    if seconds.keys() != AUDITS:
+        sys.exit(f"no time is known of {', '.join(sorted(AUDITS - seconds.keys()))}")
+    total = sum(seconds.values())
+    return f"the audits took {total} seconds one by one, {total // 2} two at a time"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -331,18 +357,20 @@ def main():
         *(["--flags", "slow"] if slow else []),
     ]
     env = dict(os.environ, OMP_NUM_THREADS="1", MPLBACKEND="agg", PYTHONUNBUFFERED="1")
-    completed = {str(p) for p in skipped}
+    completed, lines = {str(p) for p in skipped}, []
     with subprocess.Popen(
         command, cwd=root, env=env, text=True, stdout=subprocess.PIPE
     ) as tests:
         for line in tests.stdout:
             print(line, end="", flush=True)
+            lines.append(line)
             if line.startswith("- Completed "):
                 completed.add(line.removeprefix("- Completed ").strip())
     if missing := sorted(expected - completed):
         sys.exit(f"{len(missing)} notebooks were not run: " + ", ".join(missing))
     if tests.returncode:
         sys.exit("at least one notebook test failed (see above)")
+    print(audit_time(lines))
     pages = run(
         "python",
         "-W",
