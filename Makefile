@@ -23,6 +23,7 @@ test-slow: .venv/dev  ## the same, with the cells marked slow (and Spark, where 
 
 FLOOR ?= core/checks core/files table/files table/sources table/queries app/storage app/commands evaluation/datasets
 test-floor: .venv-floor/ready  ## the rooms that touch other libraries, with the lowest versions that settings.ini promises
+	@.venv-floor/bin/python --version
 	@for room in $(FLOOR); do .venv-floor/bin/nbdev_test --path nbs/$$room.ipynb --do_print || exit 1; done
 
 reliability: .venv/dev  ## bad inputs, kills at random moments, runs side by side, engines, growth, fuzzing (an hour)

@@ -1,18 +1,22 @@
-"""Bad inputs, kills at random moments, runs side by side, engines and growth.
+"""Bad inputs, kills at random moments, runs side by side, engines, threads and growth.
 
 python benchmarks/reliability.py --out nbs/audits/reliability.jsonl
 python benchmarks/reliability.py --out … --parts kills,together  # some of them
 python benchmarks/reliability.py --out … --parts again  # inputs that went wrong
 python benchmarks/reliability.py --out … --parts suite --log test.log  # of make test
+python benchmarks/reliability.py --out … --parts floor --log test.log  # of test-floor
 
-Lines are written as they come. A part that is run again replaces its own lines.
+Lines are written when a part ends, with the day. A part that is run again replaces its
+own lines; lines of `same` and `suite` are those of one Python.
 """
 
 import argparse
 import contextlib
+import hashlib
 import io
 import json
 import os
+import platform
 import random
 import re
 import shutil
@@ -206,6 +210,22 @@ def run_together(folder: Path, n: int) -> list[dict]:
     return [dict(what="together", **facts, leftovers=len(leftovers(folder)))]
 
 
+def same_rows(folder: Path) -> list[dict]:
+    "The same seed with more and more threads; a digest of the copy for each."
+    python = ".".join(platform.python_version_tuple()[:2])
+    lines = []
+    for threads in (1, 2, 4):
+        names = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
+        env = {**os.environ, **dict.fromkeys(names, str(threads))}
+        words = "synth good.csv --schema good.json --seed 1 --particles 5000 --quiet"
+        command = [*COMMAND, *words.split(), "-o", "same.csv"]
+        subprocess.run(command, env=env, check=True, capture_output=True)
+        digest = hashlib.sha256((folder / "same.csv").read_bytes()).hexdigest()[:12]
+        facts = dict(python=python, threads=threads, digest=digest)
+        lines.append(dict(what="same", share=python, **facts))
+    return lines
+
+
 def prepare_apart(folder: Path) -> None:
     "Write what all commands start from, in a process of its own."
     child = os.fork()
@@ -238,8 +258,8 @@ def try_again(folder: Path, lines: list[dict]) -> list[dict]:
     return lines
 
 
-def read_suite(log: Path) -> list[dict]:
-    "What the log of `make test` says: notebooks that were run, and those that failed."
+def read_suite(log: Path, what: str) -> list[dict]:
+    "What the log of a test says: notebooks that were run, and those that failed."
     text = log.read_text(encoding="utf-8", errors="replace")
     ran = set(re.findall(r"^- Completed (\S+)$", text, re.M))
     failed = re.findall(r"^\w+ in (\S+\.ipynb):$", text, re.M)
@@ -247,10 +267,10 @@ def read_suite(log: Path) -> list[dict]:
     python = re.search(r"^Python (\d+\.\d+)", text, re.M)
     version = python[1] if python else ""
     facts = dict(python=version, notebooks=len(ran), failed=names)
-    return [dict(what="suite", share=version, **facts)]
+    return [dict(what=what, share=version, **facts)]
 
 
-PARTS = ("together", "kills", "inputs", "engines", "growth")
+PARTS = ("together", "same", "kills", "inputs", "engines", "growth")
 
 
 def run_part(part: str, folder: Path, args: argparse.Namespace) -> Iterable[dict]:
@@ -258,6 +278,8 @@ def run_part(part: str, folder: Path, args: argparse.Namespace) -> Iterable[dict
     share, _, shares = args.share.partition("/")
     if part == "together":
         return run_together(folder, args.together)
+    if part == "same":
+        return same_rows(folder)
     if part == "kills":
         return kill_runs(folder, args.kills, seed=int(share))
     if part == "again":
@@ -267,8 +289,8 @@ def run_part(part: str, folder: Path, args: argparse.Namespace) -> Iterable[dict
         return try_engines(folder, args.rows)
     if part == "growth":
         return growth()
-    if part == "suite":
-        return read_suite(args.log)
+    if part in ("suite", "floor"):
+        return read_suite(args.log, part)
     return try_inputs(folder, int(share) - 1, int(shares))
 
 
@@ -279,7 +301,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--together", type=int, default=10)
     parser.add_argument("--rows", type=int, default=500_000, help="for the engines")
-    parser.add_argument("--log", type=Path, help="of make test, for the part suite")
+    parser.add_argument("--log", type=Path, help="for the parts suite and floor")
     parser.add_argument("--share", default="1/1", help="of the inputs, such as 2/4")
     args = parser.parse_args()
     out = args.out = Path(args.out).resolve()
@@ -293,6 +315,7 @@ def main() -> None:
             os.chdir("/")
         for line in lines:
             line.setdefault("share", args.share if part == "kills" else "")
+            line.setdefault("day", time.strftime("%Y-%m-%d"))
         new = {(line["what"], line["share"]) for line in lines}
         held = out.read_text().splitlines() if out.exists() else []
         old = [x for x in map(json.loads, held) if (x["what"], x["share"]) not in new]

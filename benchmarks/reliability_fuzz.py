@@ -9,13 +9,12 @@ branches that an input reaches.
 
 import argparse
 import importlib.util
-import io
 import json
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -137,15 +136,24 @@ def fuzz(name: str, read: Callable, inputs: Any, seconds: float) -> dict:
         check()
     spent = round(time.process_time() - began, 1)
     facts = dict(inputs=count, faults=len(faults), examples=list(faults.items())[:5])
-    return dict(what="fuzz", share=name, reader=name, seconds=spent, **facts)
+    day = time.strftime("%Y-%m-%d")
+    return dict(what="fuzz", share=name, reader=name, seconds=spent, day=day, **facts)
 
 
-def fuzz_all(minutes: float) -> list[dict]:
+def fuzz_all(minutes: float) -> Iterator[dict]:
     "A line for each reader; the time is shared."
     warnings.simplefilter("ignore")
     found = readers()
     seconds = 60 * minutes / len(found)
-    return [fuzz(name, *how, seconds) for name, how in found.items()]
+    return (fuzz(name, *how, seconds) for name, how in found.items())
+
+
+def keep(line: dict, out: Path) -> None:
+    "Write a line to a file of lines, in the place of that of the same reader."
+    held = out.read_text().splitlines() if out.exists() else []
+    same = {"what": "fuzz", "share": line["share"]}.items()
+    kept = [x for x in held if not same <= json.loads(x).items()]
+    out.write_text("".join(f"{x}\n" for x in [*kept, json.dumps(line)]))
 
 
 def has_atheris() -> bool:
@@ -182,15 +190,10 @@ def main() -> None:
         if not has_atheris():
             sys.exit("atheris is not installed: pip install atheris")
         fuzz_by_branches(args.branches)
-    lines = fuzz_all(args.minutes)
-    text = io.StringIO()
-    for line in lines:
-        print(json.dumps(line), file=text)
-    print(text.getvalue())
-    if args.out:
-        held = args.out.read_text().splitlines() if args.out.exists() else []
-        old = [x for x in held if json.loads(x)["what"] != "fuzz"]
-        args.out.write_text("".join(f"{x}\n" for x in old) + text.getvalue())
+    for line in fuzz_all(args.minutes):
+        print(json.dumps(line), flush=True)
+        if args.out:
+            keep(line, args.out)
 
 
 if __name__ == "__main__":
