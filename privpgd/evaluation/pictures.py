@@ -66,8 +66,10 @@ def plot_marginals(
             shares = np.bincount(codes[:, j], minlength=k) / len(codes)
             places = np.arange(k) + shift
             ax.bar(places, shares, width=0.4, color=colour, label=label)
+    first = np.ravel(axes)[0]
+    first.set_ylim(top=1.3 * first.get_ylim()[1])  # room for the legend
     legend = dict(fontsize=8, frameon=False, handlelength=1, borderaxespad=0)
-    np.ravel(axes)[0].legend(**legend)
+    first.legend(loc="upper right", ncols=2, columnspacing=0.8, **legend)
     return axes
 
 
