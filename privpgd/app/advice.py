@@ -12,6 +12,7 @@ __all__ = [
     "affordable_pairs",
     "identifier_columns",
     "price_of_rows",
+    "person_words",
     "advise",
     "measured_lines",
     "uncovered",
@@ -28,10 +29,12 @@ import numpy as np
 
 from ..core.checks import Advice
 from ..core.records import axes_of, estimate_total
+from ..evaluation.units import number_words
 from ..private.account import upward
 from ..private.measure import UNNOISED
 from ..private.persons import Unit
 from ..private.receipt import entry_notes
+from ..private.rows_each import ROWS_SHARE
 from ..table.keys import keys_written, names_key
 from .forecast import crowded_bins
 
@@ -241,15 +244,41 @@ def price_of_rows(
     if unit.person is None or not lines:
         return ()
     sigma = max(line.sigma for line in lines) / unit.rows
-    prices = (f"{k * sigma:.3g} with max_rows={k}" for k in (1, 2, 4, 8, 16))
+
+    def noise(k: int) -> str:
+        return number_words(float(f"{k * sigma:.3g}"))
+
+    prices = (f"{noise(k)} with max_rows={k}" for k in (1, 2, 4, 8, 16))
     own = "all rows of a person share a weight of one"
     if unit.max_rows:
         plural = "s" * (unit.max_rows > 1)
         own = f"at most {unit.max_rows} row{plural} of a person"
     python = f"The promise is about a person ({unit.person}), {own}: the largest noise "
-    python += f"is {sigma * unit.rows:.3g} rows a cell. It would be {', '.join(prices)}"
-    python += f", or {sigma:.3g} where rows share a weight of one."
+    python += f"is {noise(unit.rows)} rows a cell. It would be {', '.join(prices)}"
+    python += f", or {noise(1)} where rows share a weight of one."
     return (Advice(python, python.replace("max_rows=", "--max-rows ")),)
+
+
+def person_words(
+    unit: Unit,  # whose data the promise is about
+    ids: bool,  # the copy has new ids of persons, by a noisy histogram
+) -> tuple[str, ...]:
+    "How many rows of persons count, and how many the copy has, in sentences."
+    if unit.person is None:
+        return ()
+    most = f"At most {unit.max_rows} of the rows of a person count"
+    if not unit.max_rows:
+        most = "All rows of a person count as one"
+    words = f"{most}: persons with very many rows say no more than others."
+    if not ids:
+        return (words,)
+    words += (
+        " And they are too few to be seen in the noisy histogram of rows a person "
+        f"({ROWS_SHARE:.0%} of the budget) that the copy follows in its number of rows "
+        f"and in its new ids of {unit.person!r}: where they hold much of the table, "
+        "the copy has fewer rows than the table, unless "
+    )
+    return (Advice(f"{words}sample(n) asks for more.", f"{words}-n asks for more."),)
 
 
 def advise(

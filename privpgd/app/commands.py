@@ -30,7 +30,6 @@ import dataclasses
 import json
 import math
 import re
-import textwrap
 from typing import Any
 
 from privpgd.app.tables import (
@@ -42,12 +41,13 @@ from privpgd.app.tables import (
     open_table,
     read_schema,
     replicate_paths,
+    unconfirmed_words,
     write_page,
     write_replicates,
     write_sample,
 )
 
-from ..core.checks import InputError, whole_number
+from ..core.checks import InputError, fill_lines, whole_number
 from ..core.records import estimate_total
 from ..private.fine import FINE
 from ..private.receipt import entry_notes
@@ -88,14 +88,13 @@ def parse_select(
 
 
 # %% ../../nbs/app/commands.ipynb #c81e22b
-PLAN_WORDS = textwrap.fill(
+PLAN_WORDS = fill_lines(
     "noise: standard deviation of a count, in rows; noise/cell: the same against the "
     "rows of a cell if all were equal (above 1 single cells drown); "
     "raw L1: expected error of a noisy table before it is fitted (0 is perfect, 2 "
     "nothing right)",
-    80,
-    initial_indent="  ",
-    subsequent_indent="  ",
+    "  ",
+    "  ",
 )
 
 
@@ -129,6 +128,7 @@ def make_plan(
     return dataclasses.replace(
         made,
         advice=tuple(map(shell_words, made.advice)),
+        verdict=tuple(map(shell_words, made.verdict)),
         problem=made.problem and shell_words(made.problem),
     )
 
@@ -140,11 +140,12 @@ def schema_of_command(args: argparse.Namespace) -> Schema:
 
 def _tell_rules(schema: Schema, console: Console) -> None:
     "Say which rules every row will keep; raise if they contradict each other."
-    if not schema.rules:
-        return
-    from privpgd.constrain.requirements import Requirements
+    if words := unconfirmed_words(schema):
+        console.say(wrapped(words))
+    if schema.rules:
+        from privpgd.constrain.requirements import Requirements
 
-    Requirements(schema)  # raises
+        Requirements(schema)  # raises
     for rule in schema.rules:
         console.say(wrapped(f"every row keeps: {rule.text}"))
 
@@ -283,7 +284,8 @@ def choose_rows(
     other = "(another number with -n)"
     if each := getattr(model, "rows_each_", None):
         why = "the sum of noisy counts of rows a person"
-        missed = "a few persons with very many rows are lost in the noise"
+        missed = "the table may have more, of a few persons with very many rows, who "
+        missed += "are lost in the noise"
         return expected_rows(each), f"{why}; {missed} {other}"
     if model.measurements_[0].total is not None:
         return n, f"as many as the table has {other}"
@@ -339,10 +341,8 @@ def finish_release(console: Console, **facts: Any) -> None:
 
     console.say(ledger_text(console.ledger))
     if console.files:
-        how: dict = dict(break_long_words=False, break_on_hyphens=False)
         files = f"wrote {', '.join(console.files)}"
-        names = textwrap.fill(files, 80, subsequent_indent="  ", **how)
-        console.say(f"\n{names}")
+        console.say(f"\n{wrapped(files)}")
     ledger = json.loads(console.ledger.to_json())
     console.result(files=console.files, ledger=ledger, **facts)
 
@@ -367,6 +367,7 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
         console.say(wrapped(f"new ids in the copy: {name}, like {key.pattern}"))
     if not args.quiet:
         console.say(f"{made}\n" + (f"{PLAN_WORDS}\n" if public_n else ""))
+        _tell_rules(schema, console)
 
     from privpgd.app.advice import warnings_of
     from privpgd.app.croissant import croissant_text
@@ -560,9 +561,7 @@ def errors_text(
         for metric, value in zip(errors["metric"], errors["value"])
     ]
     indent = " " * 34
-    return "\n".join(
-        textwrap.fill(line, width, subsequent_indent=indent) for line in lines
-    )
+    return "\n".join(fill_lines(line, "", indent, width) for line in lines)
 
 
 def _with_texts(errors: Any) -> Any:

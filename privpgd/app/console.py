@@ -25,7 +25,6 @@ import errno
 import json
 import os
 import sys
-import textwrap
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -72,7 +71,9 @@ def wrapped(
     mark: str = "",  # at the begin of the first line, such as "- "
 ) -> str:
     "A sentence in lines of at most 80 characters."
-    return textwrap.fill(words, 80, initial_indent=mark, subsequent_indent="  ")
+    from privpgd.core.checks import fill_lines
+
+    return fill_lines(words, mark, "  ")
 
 
 # %% ../../nbs/app/console.ipynb #c160452

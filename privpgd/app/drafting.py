@@ -26,8 +26,8 @@ from privpgd.app.tables import (
     write_page,
 )
 
-from ..core.checks import InputError, check_fields, optional, whole
-from ..table.cleaning import FileFormat, write_time
+from ..core.checks import InputError, check_fields, fill_lines, optional, whole
+from ..table.cleaning import FileFormat
 from ..table.columns import PrivacyWarning
 from ..table.draft import DraftOptions, Guess, declare_columns, draft_schema
 from ..table.foreign import foreign_hints, read_foreign, with_foreign
@@ -151,10 +151,6 @@ def describe_column(
 ) -> str:
     "The facts of a column, in short."
     facts = [column.describe(5)]
-    form = column.format
-    if form is not None and form.time and column.kind == "numeric":
-        ends = (write_time(x, form.time) for x in (column.low, column.high))
-        facts = [" to ".join(ends)]
     if getattr(column, "learnable", False):
         facts.append("open bins")
     if decimals := decimals_words(column):
@@ -187,10 +183,8 @@ def draft_text(
             facts = f"{kind:<11} {codes}  {describe_column(column)}"
         head = f"{g.name:<{name_width}}  {facts}"
         lines += [
-            textwrap.fill(head, width, subsequent_indent=indent),
-            textwrap.fill(
-                g.why, width, initial_indent=indent, subsequent_indent=indent
-            ),
+            fill_lines(head, "", indent, width),
+            fill_lines(g.why, indent, indent, width),
         ]
     return "\n".join(lines)
 
@@ -231,7 +225,7 @@ def _next_steps(args: argparse.Namespace, read: list[str], person: str) -> str:
             f"  privpgd schema {file} --declare {shlex.quote(read[0])} -o {file}\n"
         )
     if person:
-        words += "N: a guess of the number of rows; with --person it is private.\n"
+        words += "N: a guess of the number of persons, which is private.\n"
     return words + (
         f"next:\n  privpgd plan {planned} --schema {file}{person}"
         f"\n  privpgd synth {data} --schema {file}{person} -o synth.csv"
@@ -253,8 +247,7 @@ def suggestions_text(schema: Schema) -> str:  # empty: there are none
         for rule in schema.suggested_rules
     ]
     numbered = [
-        textwrap.fill(text, 78, initial_indent=f"{k:3}. ", subsequent_indent="     ")
-        for k, text in enumerate(listed, 1)
+        fill_lines(text, f"{k:3}. ", "     ", 78) for k, text in enumerate(listed, 1)
     ]
     return "\n".join(
         [

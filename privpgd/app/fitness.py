@@ -13,6 +13,7 @@ __all__ = [
     "Remedies",
     "remedies",
     "fitness_words",
+    "counted_units",
     "release_verdict",
 ]
 
@@ -156,18 +157,19 @@ def _use_words(use: Use) -> str:
     return words
 
 
-def _group_words(lines: Sequence[Expected], n: float) -> str:
+def _group_words(lines: Sequence[Expected], n: float, counted: str) -> str:
     "Down to which size groups can be used."
     pairs = _pairs(lines) or list(lines)
     least = _round_up(5 * float(np.median([line.sigma for line in pairs])))
     if least >= n:
         return "not fit for groups of any size"
-    return f"not fit for groups of fewer than about {least:,.0f} rows ({least / n:.1%})"
+    size = f"about {least:,.0f} {counted} ({least / n:.1%})"
+    return f"not fit for groups of fewer than {size}"
 
 
-def _remedy_words(needed: Remedies, n: float, noisy: bool) -> str:
+def _remedy_words(needed: Remedies, n: float, noisy: bool, counted: str) -> str:
     "What would help, in a sentence."
-    parts = [f"about {needed.rows:,} rows instead of {n:,.0f}"]
+    parts = [f"about {needed.rows:,} {counted} instead of {n:,.0f}"]
     if noisy:
         parts.append(f"epsilon = {needed.epsilon:g}")
         if needed.columns:
@@ -182,21 +184,30 @@ def fitness_words(
     lines: Sequence[Expected],  # what is measured
     n: float | None,  # number of rows; None: not known
     budget: Budget,
+    counted: str = "rows",  # or "persons", of whom each counts once
 ) -> tuple[str, ...]:  # sentences, the verdict first
     "Fit for what, not fit for what, and what would help."
     if not n or not lines:
         return ()
     graded = uses(schema, lines, n)
-    out = [*map(_use_words, graded), _group_words(lines, n)]
+    out = [*map(_use_words, graded), _group_words(lines, n, counted)]
     if sampling_error(n) > SMALL:
         out.append(
-            f"{n:,.0f} rows are a small sample: in another one the share of a half "
-            f"would differ by up to {sampling_error(n):.1%}, whatever the noise"
+            f"{n:,.0f} {counted} are a small sample: in another one the share of a "
+            f"half would differ by up to {sampling_error(n):.1%}, whatever the noise"
         )
     if needed := remedies(schema, lines, n, budget):
         noisy = max(use.error for use in graded) > SMALL
-        out.append(_remedy_words(needed, n, noisy))
+        out.append(_remedy_words(needed, n, noisy, counted))
     return tuple(f"{words[0].upper()}{words[1:]}." for words in out)
+
+
+def counted_units(
+    person: str | None,  # column that names a person
+    max_rows: int | None,  # rows of a person that are counted
+) -> str:
+    "What the counts of a release count."
+    return "rows" if person is None or max_rows else "persons"
 
 
 def release_verdict(
@@ -205,4 +216,5 @@ def release_verdict(
     "Fit for what, from the noise that was drawn and the released number of rows."
     n = round(estimate_total(model.measurements_))
     lines = measured_lines(model)
-    return fitness_words(model.schema_, lines, n, model.privacy_.budget)
+    counted = counted_units(model.person, model.max_rows)
+    return fitness_words(model.schema_, lines, n, model.privacy_.budget, counted)

@@ -63,7 +63,7 @@ class ColumnForecast:
     "Expected errors of one column, from the noise; what the bins add is not in them."
 
     name: str
-    kind: str  # "number", "date" or "levels"
+    kind: str  # what a reader takes the values for, such as "number" or "level"
     codes: int  # levels or bins, the one for missing values included
     share: float  # expected error of the share of a level or bin
     tv: float  # expected total variation
@@ -147,7 +147,9 @@ def forecast_columns(
         for axis in axes_of(schema)
         if axis.name in noise
     )
-    return with_bin_errors(tuple(found), schema, public)
+    kinds = {c.name: c.unit_kind for c in getattr(schema, "columns", ())}
+    shown = (replace(f, kind=kinds.get(f.name, f.kind)) for f in found)
+    return with_bin_errors(tuple(shown), schema, public)
 
 
 # %% ../../nbs/app/forecast.ipynb #ccf8db8
@@ -163,7 +165,7 @@ def bin_errors(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of values outside of the bounds
         back = column.decode(column.encode(known), seed=seed)
-    paired = pair_column(column.name, known, back, column.axis.kind)
+    paired = pair_column(column.name, known, back, column.unit_kind)
     counts = [paired.count(side)[:-1] for side in (paired.real, paired.synth)]
     means = [moments(paired.grid, side)[0] for side in counts]
     return line_distances(paired.grid, *counts)[0], abs(means[0] - means[1])

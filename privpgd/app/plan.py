@@ -19,11 +19,17 @@ __all__ = [
 import html
 import json
 import math
-import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from privpgd.app.advice import (
+    Expected,
+    advise,
+    expected,
+    person_words,
+    price_of_rows,
+)
 from privpgd.app.forecast import (
     FORECAST_HEAD,
     bin_advice,
@@ -46,6 +52,7 @@ from privpgd.app.resources import (
 from privpgd.core.checks import (
     Advice,
     InputError,
+    fill_lines,
     make_options,
     whole_number,
 )
@@ -64,8 +71,7 @@ from ..private.select import check_selector, is_adaptive, is_selector
 from ..table.gaps import with_gaps
 from ..table.levels import Categorical
 from ..table.schema import Schema
-from .advice import Expected, advise, expected, price_of_rows
-from .fitness import fitness_words
+from .fitness import counted_units, fitness_words
 
 
 # %% ../../nbs/app/plan.ipynb #c019
@@ -216,7 +222,8 @@ def _two_stages(
 class Plan:
     "What a release would measure, how noisy, how large, how long, and advice."
 
-    # number of rows; None: not known, or private, and nothing here depends on it
+    # number of rows, or of persons where each counts once; None: not known, or private,
+    # and nothing here depends on it
     n: int | None
     columns: int  # number of columns
     epsilon: float
@@ -235,7 +242,8 @@ class Plan:
     forecasts: tuple = ()  # a `ColumnForecast` for each column; empty without n
     scales: ScalePlan | None = None  # the first stage; None: no column has open bins
     higher: HigherPlan | None = None  # tables of three and four columns; None: none
-    verdict: tuple = ()  # fit for what, and what would help; empty without n
+    verdict: tuple = ()  # fit for what, and what would help
+    counted: str = "rows"  # what n counts: "rows" or "persons"
 
     @property
     def cells(self) -> int:
@@ -329,7 +337,7 @@ def plan_rows(
 # %% ../../nbs/app/plan.ipynb #c050
 def _plan_heading(plan: Plan) -> tuple[str, str]:  # of what, and at what cost
     "What a plan is of, and what it takes."
-    rows = "" if plan.n is None else f"{plan.n:,} rows, "
+    rows = "" if plan.n is None else f"{plan.n:,} {plan.counted}, "
     head = (
         f"Plan: {rows}{plan.columns} columns, epsilon = {upward(plan.epsilon)}, "
         f"delta = {upward(plan.delta)}"
@@ -416,10 +424,7 @@ def plan_text(
     "The plan as a few lines for a terminal."
 
     def fill(words, mark):
-        indent = " " * len(mark)
-        return textwrap.fill(
-            words, width, initial_indent=mark, subsequent_indent=indent
-        )
+        return fill_lines(words, mark, " " * len(mark), width)
 
     body = plan_rows(plan.marginals)
     head, cost = _plan_heading(plan)
@@ -547,8 +552,8 @@ def _check_rows(n: Any) -> int | None:
 
 def plan(
     schema: Any,  # the public facts
-    # number of rows; with neighbors="add-remove" a guess; None leaves out what depends
-    # on it
+    # number of rows, or of persons where each counts once; a guess where it is
+    # private; None leaves out what depends on it
     n: int | None,
     epsilon: float,  # the privacy promise
     delta: float,  # its additive part
@@ -591,13 +596,9 @@ def plan(
     refusal = memory_refusal(planned, o.preset, o.select, limit, **needs)
     hidden = bin_advice(schema, o.public)
     advice = (*advise(planned, lines, n, epsilon, delta), *hidden) if n else ()
-    told = (*_untold_words(o.select), *price_of_rows(lines, unit))
-    if ids:
-        told += (
-            f"New ids of {o.person!r} follow a noisy histogram of rows a person, which "
-            f"has {ROWS_SHARE:.0%} of the budget.",
-        )
-    advice = (*told, *advice)
+    advice = (*_untold_words(o.select), *price_of_rows(lines, unit), *advice)
+    counted = counted_units(o.person, o.max_rows)
+    verdict = fitness_words(planned, lines, n, budget, counted)
     return Plan(
         n,
         len(sizes),
@@ -613,5 +614,6 @@ def plan(
         _forecasts(schema, planned, lines, n, o.public),
         scales,
         higher,
-        fitness_words(planned, lines, n, budget),
+        (*verdict, *person_words(unit, ids)),
+        counted,
     )

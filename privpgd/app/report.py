@@ -17,7 +17,6 @@ __all__ = [
 # %% ../../nbs/app/report.ipynb #c003
 import itertools
 import math
-import textwrap
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,7 +56,7 @@ from privpgd.private.receipt import (
 )
 
 from .. import __version__
-from ..core.checks import InputError
+from ..core.checks import InputError, fill_lines
 from ..core.files import write_text
 from ..core.records import axes_of, estimate_total
 from ..evaluation.marginals import pair_tables, total_variation
@@ -107,9 +106,7 @@ def ledger_text(
     "The ledger for a terminal of this width."
 
     def fill(words, mark="  "):
-        return textwrap.fill(
-            words, width, initial_indent=mark, subsequent_indent="    "
-        )
+        return fill_lines(words, mark, "    ", width)
 
     rows = ledger_rows(ledger)
     first = min(max((len(row[0]) for row in rows), default=0), 44)
@@ -444,7 +441,7 @@ def _facts_section(model: Any) -> str:
     rows = [
         (
             column.name,
-            column.kind,
+            column.plain.kind,
             f"{column.size:,}",
             _column_facts(column, axis),
             "yes" if column.missing else "no",
@@ -535,9 +532,9 @@ def report_html(
     parts = [
         f"<h1>{text(title)}</h1>",
         _stamps(model, codes is None),
-        units,
+        units or forecast_section(model),
         _promise_section(model),
-        forecast_section(model),
+        forecast_section(model) if units else "",
         _warning_section(warnings_of(model), _about_rows(model, unit)),
         columns_section(model, codes),
         means_section(model),

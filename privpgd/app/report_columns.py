@@ -97,12 +97,11 @@ def columns_section(
         synth = cell_shares(model.codes_, [j], schema.shape)
         own = None if real is None else cell_shares(real, [j], schema.shape)
         labels = list(column.labels)
-        known = hasattr(column, "low") and axis.binned
-        ends = (column.low, column.high) if known else None
+        ends = getattr(column, "ends", None)
         ranges = spread.get(axis.name)
         drawing = bars(axis.name, labels, synth, own, ends, ranges)
         figures.append(
-            f"<figure><figcaption>{text(axis.name)}</figcaption>{drawing}</figure>"
+            f"<figure><figcaption>{text(column.title)}</figcaption>{drawing}</figure>"
         )
         both = [x for x in (synth, own) if x is not None]
         for i, label in enumerate(labels[:200]):
@@ -295,7 +294,7 @@ _DAY = 86_400e6  # microseconds
 def _mean_row(release: Any, name: str, about: str) -> tuple:
     "Name, mean of the copy, estimate and interval of one column, in its units."
     column = release.schema[name].plain
-    kind = column.axis.kind
+    kind = column.unit_kind
     unit = _DAY if kind == "date" else 1.0
 
     def mean(t: pd.DataFrame) -> float:

@@ -10,6 +10,7 @@ __all__ = [
     "count_table",
     "read_schema",
     "fix_dtypes",
+    "unconfirmed_words",
     "add_rules",
     "write_table",
     "write_sample",
@@ -46,7 +47,7 @@ from privpgd.table.paths import (
     stored_format,
 )
 
-from ..core.checks import InputError
+from ..core.checks import InputError, shorten
 from ..core.files import is_pipe, rehearse
 from ..core.grammar import ExpressionError
 from ..table.cleaning import FileFormat
@@ -149,6 +150,24 @@ def fix_dtypes(
         return dataclasses.replace(column, dtype=dtype)
 
     return schema.with_columns([fixed(column) for column in schema.columns])
+
+
+def unconfirmed_words(
+    schema: Schema,
+) -> str:  # empty: there are none
+    "What becomes of suggested rules that nobody has confirmed, in a sentence."
+    texts = [rule.text for rule in schema.suggested_rules]
+    if not texts:
+        return ""
+    flags = " ".join(f"--rule {k}" for k in range(1, min(len(texts), 3) + 1))
+    number, them = (
+        ("1 rule", "it") if len(texts) == 1 else (f"{len(texts)} rules", "them")
+    )
+    return (
+        f"the schema suggests {number} that nobody has confirmed, such as "
+        f"{shorten(texts[0])}: rows of the copy may break {them}. {flags} would keep "
+        f"{them}; confirm what is known to hold"
+    )
 
 
 def add_rules(

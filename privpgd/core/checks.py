@@ -10,6 +10,7 @@ __all__ = [
     "SEED",
     "Advice",
     "shorten",
+    "fill_lines",
     "InputError",
     "Form",
     "whole",
@@ -38,6 +39,7 @@ __all__ = [
 # %% ../../nbs/core/checks.ipynb #c2c971a
 import copy
 import dataclasses
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -88,6 +90,18 @@ def shorten(
     if len(words) <= most:
         return words
     return f"{words[: most * 2 // 3]} … {words[-(most // 4) :]}"
+
+
+def fill_lines(
+    words: str,
+    first: str = "",  # at the begin of the first line
+    rest: str = "",  # at the begin of the others
+    width: int = 80,  # letters in a line
+) -> str:
+    "A sentence in lines; flags such as --max-rows, and names, are not cut."
+    whole: dict = dict(break_long_words=False, break_on_hyphens=False)
+    marks: dict = dict(initial_indent=first, subsequent_indent=rest)
+    return textwrap.fill(words, width, **marks, **whole)
 
 
 _Error = TypeVar("_Error", bound="InputError")

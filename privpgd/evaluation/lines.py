@@ -6,12 +6,11 @@
 __all__ = ["column_lines", "pair_lines", "raw_text"]
 
 # %% ../../nbs/evaluation/lines.ipynb #cf623f9
-import textwrap
 from collections.abc import Sequence
 
 import pandas as pd
 
-from ..core.checks import whole_number
+from ..core.checks import fill_lines, whole_number
 from .paired import QUANTILES
 from .units import show_units
 from .verdict import grade_columns, verdict
@@ -69,7 +68,7 @@ def column_lines(
     "What is known of one column, in lines."
 
     def fill(words: str) -> list[str]:
-        return textwrap.wrap(words, width, initial_indent="  ", subsequent_indent="  ")
+        return fill_lines(words, "  ", "  ", width).splitlines()
 
     rows = rows.set_index("metric")
     lines = [f"{rows.column.iloc[0]}: {grade}", *fill(", ".join(_column_facts(rows)))]
@@ -148,7 +147,7 @@ def raw_text(
         few = f", the worst {pairs} of {len(labels)}" if len(labels) > pairs else ""
         lines = pair_lines(shown, labels[:pairs], width)
         blocks.append("\n".join([f"pairs{few}:", *lines]))
-    blocks.append("\n".join(textwrap.wrap(_BRACKETS, width)))
+    blocks.append(fill_lines(_BRACKETS, width=width))
     return "\n\n".join(blocks)
 
 
@@ -157,5 +156,5 @@ def _wrap(words: str, width: int) -> str:
     lines = []
     for line in words.splitlines():
         indent = " " * (len(line) - len(line.lstrip()) + 2)
-        lines += textwrap.wrap(line, width, subsequent_indent=indent)
+        lines.append(fill_lines(line, "", indent, width))
     return "\n".join(lines)

@@ -24,6 +24,7 @@ from ..table.pieces import MemorySource
 from ..table.schema import Schema
 from ..table.sources import open_source, preview
 from ..table.values import binned_values
+from .units import DAY_LENGTHS, time_words
 
 # %% auto #0
 __all__ = [
@@ -54,7 +55,7 @@ class PairedColumn:
     "One column of both tables, as places on a common grid of distinct values."
 
     name: str
-    kind: str  # "number", "date" or "level"
+    kind: str  # "number", "date", "minutes" or "seconds" of a day, or "level"
     grid: np.ndarray  # (k,) numbers in increasing order, or levels by frequency
     real: np.ndarray  # (n,) places on the grid; k is missing
     synth: np.ndarray  # (m,) the same
@@ -74,6 +75,8 @@ class PairedColumn:
         if self.kind == "date":
             date = np.datetime64(round(value * _DAY), "us")
             return pd.Timestamp(date).isoformat().removesuffix("T00:00:00")
+        if self.kind in DAY_LENGTHS:
+            return time_words(value, self.kind)
         return f"{value:.12g}" if self.ordered else str(value)
 
 
@@ -95,8 +98,9 @@ def _line_values(name: str, values: pd.Series, kind: str) -> np.ndarray:
     if missing.all():
         return out
     known = values[~missing]
-    read = to_numbers if kind == "number" else to_microseconds
-    out[~missing] = read(name, known) / (1 if kind == "number" else _DAY)
+    date = kind == "date"
+    read = to_microseconds if date else to_numbers
+    out[~missing] = read(name, known) / (_DAY if date else 1)
     return out
 
 
@@ -104,7 +108,7 @@ def pair_column(
     name: str,  # of the column
     real: pd.Series,  # (n,) real values
     synth: pd.Series,  # (m,) synthetic values
-    kind: str | None = None,  # "number", "date" or "level"; None looks at the values
+    kind: str | None = None,  # of a `PairedColumn`; None looks at the values
 ) -> PairedColumn:
     "Put a column of two tables on one grid."
     kind = kind or _value_kind(real)
@@ -308,10 +312,7 @@ def open_paired_columns(
         raise InputError("is empty", "name a column", columns=columns)
     out = []
     for name in names:
-        kind = None
-        if schema is not None:
-            axis = schema[name].axis
-            kind = axis.kind if axis.binned else "level"
+        kind = None if schema is None else schema[name].unit_kind
         left, right = (to_pandas_series(t[name]) for t in tables)
         if schema is not None:
             left, right = (_as_declared(schema[name], v) for v in (left, right))

@@ -32,7 +32,7 @@ from ..core.checks import InputError, finite_number, whole_number
 from ..core.figures import GREY, RUST, canvas, canvases
 from ..table.schema import Schema
 from .columns import _FIELDS, MEAN_NORMAL
-from .units import ratio_words, value_words
+from .units import precise_columns, ratio_words, value_words
 
 # %% ../../nbs/evaluation/verdict.ipynb #c943386
 GRADES = (
@@ -82,6 +82,13 @@ def _smallest_visible(rows: pd.DataFrame, n: float, m: float) -> pd.Series:
     return pd.Series(out)
 
 
+def _looks_right(row: Any, precise: bool) -> bool:
+    "Whether a reader sees the same number twice, or an error of zero."
+    sides = (row.value, 0.0) if np.isnan(row.real) else (row.real, row.synth)
+    words = (value_words(x, row.metric, row.kind, precise=precise) for x in sides)
+    return len(set(words)) == 1
+
+
 def _only_tails(errors: pd.DataFrame) -> bool:
     "Whether errors are about the ends of a distribution alone."
     return bool(errors.metric.isin(_TAILS).all())
@@ -111,6 +118,9 @@ def grade_columns(
         rows.value > kolmogorov / 1.36 * rows.column.map(visible)
     )
     large = seen & (_error_sizes(rows) > tolerance)
+    close = precise_columns(frame)
+    for row in rows[seen & ~large].itertuples():
+        seen[row.Index] = not _looks_right(row, row.column in close)
     out = []
     for label, group in rows.groupby("column", sort=False):
         at = group.index
@@ -163,19 +173,19 @@ def statistic_words(
     return _STATISTICS.get(metric, f"the {metric}")
 
 
-def _error_words(row: Any, precise: bool = False) -> str:
+def _error_words(row: Any) -> str:
     "An error and how many times the sampling error it is."
     times = "infinitely many" if np.isinf(row.ratio) else ratio_words(row.ratio)
     what = statistic_words(row.metric)
     error = value_words(row.value, row.metric, row.kind, True)
     words = f"{what} is {error}"
     if not np.isnan(row.real):
+        exact = _looks_right(row, False)
         synth, real = (
-            value_words(x, row.metric, row.kind, precise=precise)
+            value_words(x, row.metric, row.kind, precise=exact)
             for x in (row.synth, row.real)
         )
-        equal = f" (off by {error})" * (synth == real)
-        words = f"{what} is {synth} instead of {real}{equal}"
+        words = f"{what} is {synth} instead of {real}"
     return f"{words}, {times} times the sampling error"
 
 

@@ -247,8 +247,13 @@ class BinnedColumn(Column):
     def n_levels(self) -> int:
         return len(self._ends[0])
 
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        "The bounds, for a reader."
+        return self.low, self.high
+
     def describe(self, most: int = 6) -> str:
-        return f"{self.low} to {self.high}"
+        return " to ".join(map(str, self.ends))
 
     def _encode_known(self, values: pd.Series) -> np.ndarray:
         if self.fine is not None:

@@ -186,6 +186,13 @@ class TextFormat:
         return self.na[0] if self.na else ""
 
     @property
+    def clock(self) -> str | None:
+        "The unit since midnight of times of day, minutes or seconds; None: no times."
+        if self.time is None:
+            return None
+        return "seconds" if "%S" in self.time else "minutes"
+
+    @property
     def has_marks(self) -> bool:
         "Whether it is one of money, shares, fractions or times of day."
         marks = self.thousands, self.before, self.after, self.digits, self.time

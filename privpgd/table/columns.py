@@ -206,6 +206,18 @@ class Column:
         return " | ".join(map(self._label, range(min(most, self.n_levels))))
 
     @property
+    def title(self) -> str:
+        "What is measured, over a picture."
+        return self.name
+
+    @property
+    def unit_kind(self) -> str:
+        "What a reader takes its values for: number, date, minutes, seconds or level."
+        if not self.axis.binned:
+            return "level"
+        return (self.format and self.format.clock) or self.axis.kind
+
+    @property
     def _axis_facts(self) -> dict[str, Any]:
         "Fields of the axis that this kind of column sets."
         return {}

@@ -235,7 +235,9 @@ def _draft_levels(
             f"the {most} most frequent are levels, and the rest, {_share_words(share)} "
             "of the rows, is gathered in 'other'"
         )
-    if share > 0.5:
+    if share > 0.05 and len(counts) <= len(known) / 20:
+        reasons.append(f"--levels {len(counts)} lists them all")
+    elif share > 0.5:
         reasons.append(
             "nearly free text: little of it would be in the copy, so leave it out with "
             f"--drop {shlex.quote(name)}, or group it first"
@@ -267,14 +269,17 @@ def _level_notes(counts: pd.Series, other: str | None) -> list[str]:
 
 
 def _few_levels(known: pd.Series) -> list | None:
-    "The values of numbers that are few and far apart, such as 36 and 60; else None."
+    "The values of numbers that are few and far apart, such as 36 and 60, or fares."
     found = sorted(known.unique().tolist())
-    repeated = known.value_counts().min() >= max(5, 0.01 * len(known))
-    if len(found) < 2 or len(found) > 10 or not repeated:
+    decimals = _count_decimals(np.array(found, float), known.dtype)
+    least = known.value_counts().min()
+    few = 2 <= len(found) <= 10 and least >= max(5, 0.01 * len(known))
+    prices = decimals and len(found) <= min(32, len(known) / 100) and least >= 5
+    if decimals is None or not (few or prices):
         return None
-    whole = all(x == int(x) for x in found)
-    if whole and found[-1] - found[0] < 3 * len(found):
+    if (found[-1] - found[0]) * 10**decimals < 3 * len(found):
         return None
+    whole = decimals == 0
     return [int(x) for x in found] if whole else [float(x) for x in found]
 
 

@@ -226,6 +226,11 @@ def guess_date_format(
 _MOST_WORDS = 6  # different words for missing in a column
 
 
+def _agree(texts: _Texts, fits: np.ndarray) -> bool:
+    "Whether most rows fit, or nearly all different texts: few words, many numbers."
+    return texts.share(fits) >= 0.8 or int(fits.sum()) >= 10 * int((~fits).sum())
+
+
 def _odd_words(
     counts: pd.Series,  # text -> rows
     what: str,  # "numbers", "dates" or "times"
@@ -260,7 +265,7 @@ def _read_numbers(texts: _Texts, hints: Hints) -> tuple[TextFormat, list[str]] |
     fits = values.notna().to_numpy(bool)
     words = known[~fits]
     coded = any(re.search(r"\d", word) for word in words.index)
-    few = len(words) <= _MOST_WORDS and texts.share(fits) >= 0.8
+    few = len(words) <= _MOST_WORDS and _agree(texts, fits)
     if hints.kind != "numeric" and (coded or not few):
         return None
     if max(len(re.sub(r"\D", "", x)) for x in known.index) > 18:
@@ -278,7 +283,7 @@ def _nearly_numbers(texts: _Texts, hints: Hints) -> list[str]:
         return []
     values = form.read(pd.Series(texts.known.index, dtype=object), "number")
     fits = values.notna().to_numpy(bool)
-    if fits.all() or texts.share(fits) < 0.8:
+    if fits.all() or not _agree(texts, fits):
         return []
     return [f"{_odd_words(texts.known[~fits], 'numbers')}: all stay texts"]
 
@@ -300,7 +305,7 @@ def _read_moments(texts: _Texts, hints: Hints) -> tuple[TextFormat, list[str]] |
     kind = "number" if time else "date"
     values = made.read(pd.Series(known.index, dtype=object), kind)
     fits = values.notna().to_numpy(bool)
-    if texts.share(fits) < 0.8 and hints.kind != "datetime":
+    if not _agree(texts, fits) and hints.kind != "datetime":
         return None
     notes = []
     if len(rubbish := known[~fits]):
@@ -355,6 +360,12 @@ def _plain_date(form: TextFormat) -> bool:
     return form.to_dict() in ({"date": "%Y-%m-%d"}, {"date": "%Y-%m-%d %H:%M:%S"})
 
 
+def _bare_whole(texts: _Texts, typed: pd.Series) -> bool:
+    "Whether whole numbers among fractions have no decimal mark: 3, and not 3.0."
+    fractions = pd.api.types.is_float_dtype(typed.dtype)
+    return fractions and any(x.strip().isdigit() for x in texts.known.index)
+
+
 def read_column(
     values: pd.Series,  # (n,) texts, as a file holds them
     hints: Hints = NO_HINTS,
@@ -377,7 +388,7 @@ def read_column(
             kind = "number" if form.time else kind
             typed = _typed(values, form, kind).rename(values.name)
             plain = not form.to_dict() or _plain_date(form)
-            kept = None if plain else form
+            kept = None if plain and not _bare_whole(texts, typed) else form
             return Reading(typed, kept, tuple(notes), tuple(texts.na))
     notes = _nearly_numbers(texts, hints)
     form = _as_missing(texts, TextFormat(), texts.known[:0])

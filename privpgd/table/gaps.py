@@ -8,6 +8,7 @@ measured by its distance from the other one
 __all__ = ["Gap", "order_of", "with_gaps", "base_first"]
 
 # %% ../../nbs/table/gaps.ipynb #g03
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -138,6 +139,8 @@ class Gap(BinnedColumn):
     text_kind = property(lambda self: self.column.text_kind)  # type: ignore[assignment]
     natural_dtype = property(lambda self: self.column.natural_dtype)  # type: ignore
 
+    unit_kind = property(lambda self: self.column.unit_kind)  # type: ignore
+
     @property
     def _days(self) -> bool:
         return isinstance(self.column, Datetime)
@@ -253,21 +256,38 @@ class Gap(BinnedColumn):
 
     @property
     def low(self) -> str:  # type: ignore[override]
-        return self._words(self._limits[0])
+        return self._range_words(self._limits[0])
 
     @property
     def high(self) -> str:  # type: ignore[override]
-        side = ("after" if self.sign > 0 else "before") if self._days else "above"
-        side = "below" if self.sign < 0 and not self._days else side
-        return f"{self._words(self._limits[1])} {side} {self.base}"
+        return self._range_words(self._limits[1])
 
-    def _words(self, number: float) -> str:
-        return f"{number:.6g}" + (" days" if self._days else "")
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self._limits
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}: {self._side_words}"
+
+    def describe(self, most: int = 6) -> str:
+        return f"{self.column.describe()}, {self._range_words(*self._limits)}"
+
+    @property
+    def _side_words(self) -> str:
+        "What a distance is, such as days after admission."
+        clock = self.format and self.format.clock
+        unit = "days" if self._days else clock
+        side = ("before", "after") if unit else ("below", "above")
+        return " ".join(filter(None, (unit, side[self.sign > 0], self.base)))
+
+    def _range_words(self, *ends: float) -> str:
+        "Distances in words, such as 3 to 7 days after admission."
+        numbers = dict.fromkeys(f"{x:.6g}" for x in ends)
+        return f"{' to '.join(numbers)} {self._side_words}"
 
     def _label(self, code: int) -> str:
-        first, last = self._ends[0][code], self._ends[1][code]
-        words = f"{first:.6g}" if first == last else f"{first:.6g} to {last:.6g}"
-        return f"{self.base} {'+' if self.sign > 0 else '-'} {words}"
+        return self._range_words(self._ends[0][code], self._ends[1][code])
 
 
 # %% ../../nbs/table/gaps.ipynb #g14
@@ -293,6 +313,12 @@ def _chain(name: str, columns: Mapping[str, Column]) -> list[str]:
             break
         found.append(base)
     return found
+
+
+def _reach(column: Any) -> float:
+    "How far the bounds of a base are apart; infinite for a column that is no base."
+    limits = getattr(column.plain, "limits", None)
+    return float(limits[1] - limits[0]) if limits else math.inf
 
 
 def _gap(
@@ -326,7 +352,8 @@ def with_gaps(
         if order is None or not {*order[:2]} <= columns.keys():
             continue
         low, high, strict = order
-        for own, base, sign in ((high, low, 1), (low, high, -1)):
+        ways = [(high, low, 1), (low, high, -1)]
+        for own, base, sign in sorted(ways, key=lambda way: _reach(columns[way[1]])):
             made = _gap(columns, own, base, sign, strict)
             if made is not None and own not in kept:
                 columns[own] = made

@@ -39,7 +39,7 @@ from privpgd.table.columns import (
 )
 
 from ..core.checks import TRUTH, Advice, Form, optional, whole
-from .cleaning import TextFormat, distinct_values
+from .cleaning import TextFormat, distinct_values, write_time
 from .grids import Fine, Grid, number_grid
 
 # %% ../../nbs/table/numbers.ipynb #c037
@@ -214,6 +214,10 @@ class Numeric(BinnedColumn):
         return bool(self.integer or re.match(r"u?int\d", (self.dtype or "").lower()))
 
     @property
+    def learnable(self) -> bool:
+        return super().learnable and not (self._whole and self.high - self.low < 2)
+
+    @property
     def natural_dtype(self) -> str:
         return "int64" if self._whole else "float64"
 
@@ -351,8 +355,17 @@ class Numeric(BinnedColumn):
             outside = (stored < first[codes]) | (stored > last[codes])
             return pd.Series(np.where(outside, place("centre"), x)).astype(dtype)
 
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        return self._shown(self.low), self._shown(self.high)
+
+    def _shown(self, x: float) -> Any:
+        "A value for a reader: a time of day as such."
+        form = self.format.time if self.format is not None else None
+        return x if form is None else write_time(x, form)
+
     def _label(self, code: int) -> str:
-        first, last = self._ends[0][code], self._ends[1][code]
+        first, last = self._shown(self._ends[0][code]), self._shown(self._ends[1][code])
         if self._whole:
             return f"{first}" if first == last else f"{first} to {last}"
         if first == last:
