@@ -284,8 +284,7 @@ def choose_rows(
     other = "(another number with -n)"
     if each := getattr(model, "rows_each_", None):
         why = "the sum of noisy counts of rows a person"
-        missed = "the table may have more, of a few persons with very many rows, who "
-        missed += "are lost in the noise"
+        missed = "persons with very many rows may be lost in the noise"
         return expected_rows(each), f"{why}; {missed} {other}"
     if model.measurements_[0].total is not None:
         return n, f"as many as the table has {other}"
@@ -366,6 +365,8 @@ def synth_command(args: argparse.Namespace, console: Console) -> None:
     for name, key in new.items():
         console.say(wrapped(f"new ids in the copy: {name}, like {key.pattern}"))
     if not args.quiet:
+        if auto:
+            console.say("planned for one row a person; --max-rows auto chooses later")
         console.say(f"{made}\n" + (f"{PLAN_WORDS}\n" if public_n else ""))
         _tell_rules(schema, console)
 
