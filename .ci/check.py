@@ -197,32 +197,6 @@ def oversized(lines=620, cells=65, parameters=8):
     return found
 
 
-def untested_flags():
-    "Flags of the command line that no test cell of the front door uses."
-    from privpgd.app.cli import make_parser
-
-    cells = (
-        "".join(cell["source"])
-        for part in ("app", "tutorials")
-        for path in sorted((root / "nbs" / part).glob("*.ipynb"))
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
-        if cell["cell_type"] == "code"
-    )
-    tests = "\n".join(x for x in cells if not x.startswith("#| export"))
-    (commands,) = (a.choices for a in make_parser()._actions if a.dest == "command")
-    flags = {
-        (name, tuple(action.option_strings))
-        for name, parser in commands.items()
-        for action in parser._actions
-        if action.option_strings
-    }
-    return sorted(
-        f"{name} {words[-1]}"
-        for name, words in flags
-        if not any(re.search(rf"{w}(?![\w-])", tests) for w in words)
-    )
-
-
 def lint():
     "Format, lint and types, with the settings in pyproject.toml."
     code = ("privpgd", "nbs", "benchmarks", ".ci", "setup.py")
@@ -361,9 +335,6 @@ def main():
     if found := oversized():
         sys.exit("these are too long: " + "; ".join(found))
     print("modules, notebooks and signatures are short")
-    if found := untested_flags():
-        sys.exit("no test uses these flags: " + "; ".join(found))
-    print("every flag of the command line stands in a test")
     lint()
     if run("python", ".ci/net.py").returncode:
         sys.exit("a seeded run has changed (see above)")
