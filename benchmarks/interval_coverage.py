@@ -4,13 +4,15 @@ Every trial draws rows from a population whose truth is known, fits a model with
 defaults, and asks for statistics in five ways: from the rows without privacy ("rows"),
 from the copy as if it were data ("naive"), from five samples of the copy by Rubin's
 rule ("rubin"), from `model.replicates` by the same rule ("replicates"), and with
-`model.estimate` ("ours"). Each answer is one line of JSON. The outer loop runs over
+`model.estimate` ("ours"). Each answer is one line of JSON, of which `--collect` keeps
+how far it missed the truth, in half widths of its interval. The outer loop runs over
 trials, so a run that is stopped has the same trials in every cell with as many rows,
 up to one, and the same command goes on with it. Of large tables, which take longer,
 only every k-th trial may be run.
 
     python benchmarks/interval_coverage.py --populations made_up --rows 2000 20000 \\
-        --every 1 2 --epsilons 1.0 --trials 40 --out coverage
+        --every 1 2 --epsilons 1.0 --trials 40 --out trials
+    python benchmarks/interval_coverage.py --collect trials --out .
 """
 
 import argparse
@@ -342,7 +344,7 @@ def by_rubin(statistic, tables, **options):
     return answers
 
 
-def one_trial(schema, statistics, rows, epsilon, seed, rules, **options):
+def one_trial(schema, statistics, rows, epsilon, seed, rules, about, **options):
     "Lines of one table: every statistic in three ways, or in five with the rules."
     n = len(rows)
     began = time.process_time()
@@ -358,7 +360,7 @@ def one_trial(schema, statistics, rows, epsilon, seed, rules, **options):
     for what, f in statistics.items():
         began = time.process_time()
         try:
-            found = model.estimate(f.value)
+            found = model.estimate(f.value, about=about)
         except InputError:  # refused: nothing is known
             none = np.full(np.shape(f.value(rows)), np.nan)
             fields = ("value", "std_error", "low", "high", "unmeasured")
@@ -435,6 +437,47 @@ def trials_in(folder):
     return found
 
 
+WAYS = {"rows": 1.96, "naive": 1.96, "rubin": 1.0, "replicates": 1.0}
+
+
+def in_half_widths(answers, truths, times):
+    "Misses of the truth in half widths of the interval, and half widths; nan: none."
+    found = [
+        (np.nan, np.nan) if a is None or a[0] is None else (a[0] - t, times * a[1])
+        for a, t in zip(answers, truths)
+    ]
+    miss, half = np.array(found, float).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(half > 0, miss / half, np.sign(miss) * 99), half
+
+
+def collect(folder):
+    "One line for each statistic of each cell of the grid: what its intervals missed."
+    texts = (x for f in sorted(folder.glob("*.jsonl")) for x in f.open())
+    found = pd.DataFrame([json.loads(text) for text in texts])
+    found = found.sort_values("seed", kind="stable")
+    found["ours"] = [
+        [(low + high) / 2, (high - low) / 2] for _, _, low, high in found["ours"]
+    ]
+    keys = ["population", "n", "epsilon", "statistic", "part"]
+    for key, part in found.groupby(keys, sort=True):
+        line = dict(zip(keys, key)) | {"trials": len(part)}
+        for name in ("particles", "order"):
+            line[name] = int(part[name].max())
+        for name in ("fit_seconds", "seconds"):
+            line[name] = round(float(part[name].median()), 2)
+        best = in_half_widths(part["rows"], part["truth"], 1.96)[1]
+        for way, times in (WAYS | {"ours": 1.0}).items():
+            miss, half = in_half_widths(part[way], part["truth"], times)
+            asked = [answer is not None for answer in part[way]]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                width = pd.Series(half / np.where(best > 0, best, np.nan)).median()
+            line[f"{way} width"] = None if np.isnan(width) else round(float(width), 3)
+            shown = [None if np.isnan(v) else float(f"{v:.3g}") for v in miss[asked]]
+            line[f"{way} miss"] = shown
+        yield line
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--populations", nargs="+", default=["made_up"])
@@ -447,6 +490,7 @@ def main():
     parser.add_argument(
         "--first", type=int, default=0, help="number of the first trial"
     )
+    parser.add_argument("--about", default="population", choices=("population", "rows"))
     parser.add_argument("--order", type=int, help="largest number of columns together")
     parser.add_argument(
         "--particles",
@@ -458,6 +502,9 @@ def main():
     parser.add_argument(
         "--minutes", type=float, default=np.inf, help="of processor time; then stop"
     )
+    parser.add_argument(
+        "--collect", type=Path, metavar="FOLDER", help="only sum up the lines in it"
+    )
     parser.add_argument("--speed", action="store_true", help="only time replicates")
     parser.add_argument("--out", type=Path, required=True, help="a folder")
     asked = parser.parse_args()
@@ -465,6 +512,10 @@ def main():
     asked.out.mkdir(parents=True, exist_ok=True)
     if asked.speed:
         (asked.out / "speed.json").write_text(json.dumps(time_replicates()) + "\n")
+        return
+    if asked.collect:
+        text = "".join(json.dumps(line) + "\n" for line in collect(asked.collect))
+        (asked.out / f"{asked.collect.name}.jsonl").write_text(text)
         return
     known = {}
     for name in asked.populations:
@@ -487,12 +538,15 @@ def main():
         schema, statistics, _ = POPULATIONS[name]
         draw, truth = known[name]
         rows = draw(n, np.random.default_rng([11, n, seed]))
-        setting = schema, statistics, rows, epsilon, seed, number % EVERY == 0
+        rules = number % EVERY == 0 and asked.about == "population"
+        setting = schema, statistics, rows, epsilon, seed, rules, asked.about
         options = {"order": asked.order, "n_particles": sizes.get(n, 20_000)}
         facts = {"population": name, "n": n, "epsilon": epsilon, "seed": seed}
         text = ""
         for line in one_trial(*setting, **options):
             target = truth[line["statistic"]][line["part"]]
+            if asked.about == "rows":
+                target = line["rows"][0]
             line = {k: short(v) for k, v in line.items()}
             text += json.dumps(facts | {"truth": target} | line) + "\n"
         with (asked.out / f"{name}.jsonl").open("a") as lines:
