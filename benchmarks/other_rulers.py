@@ -222,8 +222,9 @@ def main():
     parser.add_argument("--methods", default=",".join(ORDER))
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--out", type=pathlib.Path, default=RESULTS)
     args = parser.parse_args()
-    path = RESULTS / "rulers.jsonl"
+    path = args.out / "rulers.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     key = ("table", "method", "epsilon", "seed")
     known = path.read_text().splitlines() if path.exists() else []

@@ -55,14 +55,14 @@ def authors_noise(frame, schema, epsilon, delta, seed):
     return model.fit(frame, schema).sample(), model.privacy_
 
 
-def run_noise(seeds, epsilons):
+def run_noise(out, seeds, epsilons):
     "Full runs with the authors' noise, scored with both readings of the covariance."
     run_grid(
         "diabetes130us",
         {"privpgd-paper-noise": authors_noise},
         epsilons,
         seeds,
-        out=RESULTS / "noise.jsonl",
+        out=out / "noise.jsonl",
         evaluation=dict(extras=True),
     )
 
@@ -83,14 +83,14 @@ def errors_of(data, codes, target=False):
     return {name: float(found[name]) for name in ERRORS if name in found}
 
 
-def run_settings(seeds, epsilon=2.5):
+def run_settings(out, seeds, names, epsilon=2.5):
     "One setting changed at a time; the projected tables are shared."
-    path = RESULTS / "robustness.jsonl"
+    path = out / "robustness.jsonl"
     data = load_dataset("diabetes130us")
     embedding = Embedding(data.schema, line=True, units=False)
     for seed in range(seeds):
         done = {(x["name"], x["value"]) for x in lines_of(path) if x["seed"] == seed}
-        todo = [(k, v) for k, values in SETTINGS.items() for v in values]
+        todo = [(k, v) for k in names for v in SETTINGS[k]]
         todo = [job for job in todo if job not in done]
         if not todo:
             continue
@@ -117,9 +117,9 @@ def run_settings(seeds, epsilon=2.5):
             print(name, value, flush=True)
 
 
-def run_constraint(seeds, name="acs_income_ca"):
+def run_constraint(out, seeds, name="acs_income_ca"):
     "The paper's protected query with the paper's own method."
-    path = RESULTS / "constraint.jsonl"
+    path = out / "constraint.jsonl"
     data = load_dataset(name)
     schema = data.schema
     embedding = Embedding(schema, line=True, units=False)
@@ -192,15 +192,17 @@ def main():
     parser.add_argument("what", choices=("noise", "settings", "constraint"))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--epsilons", default="2.5,1.0,0.2")
+    parser.add_argument("--settings", default=",".join(SETTINGS))
+    parser.add_argument("--out", type=pathlib.Path, default=RESULTS)
     args = parser.parse_args()
-    RESULTS.mkdir(parents=True, exist_ok=True)
+    args.out.mkdir(parents=True, exist_ok=True)
     epsilons = [float(e) for e in args.epsilons.split(",")]
     if args.what == "noise":
-        run_noise(args.seeds, epsilons)
+        run_noise(args.out, args.seeds, epsilons)
     elif args.what == "settings":
-        run_settings(args.seeds)
+        run_settings(args.out, args.seeds, args.settings.split(","))
     else:
-        run_constraint(args.seeds)
+        run_constraint(args.out, args.seeds)
 
 
 if __name__ == "__main__":
