@@ -15,6 +15,8 @@ from pathlib import Path
 
 import yaml
 
+from privpgd.core.figures import CYCLE
+
 root = Path(__file__).resolve().parent.parent
 SITE = "https://privpgd.github.io/privpgd/"
 WIDTH = 88  # columns of code that fit the page
@@ -310,6 +312,27 @@ def opening_picture(cells):
     return []
 
 
+def title_of(name):
+    "The title of a notebook, and its subtitle as half a sentence."
+    notebook = json.loads((root / "nbs" / name).read_text(encoding="utf-8"))
+    texts = ("".join(cell["source"]) for cell in notebook["cells"])
+    head = next(text for text in texts if text.startswith("# ")).splitlines()
+    subtitle = next((line[1:].strip() for line in head if line.startswith(">")), "")
+    return head[0][1:].strip(), subtitle.rstrip(".")
+
+
+def close_page(cells, name, order):
+    "A chapter that does not say what comes next ends with the next chapter."
+    if any("## What comes next" in "".join(cell["source"]) for cell in cells):
+        return
+    place = order.index(name) + 1
+    following = order[place] if place < len(order) else "learn/start.ipynb"
+    title, subtitle = title_of(following)
+    link = f"[{title}]({os.path.relpath(following, Path(name).parent)})"
+    text = f"## What comes next\n\n{link}: {subtitle[:1].lower() + subtitle[1:]}."
+    cells.append(dict(cell_type="markdown", id="closing", metadata={}, source=text))
+
+
 def finish(path, numbers, times, show):
     "One page of _proc: its number, its reading time, hidden imports, folded tests."
     name = path.relative_to(root / "_proc").as_posix()
@@ -317,6 +340,8 @@ def finish(path, numbers, times, show):
     cells = page["cells"]
     if all(cell.get("id") != "opening" for cell in cells):
         restore_opening(cells, name)
+    if name in numbers:
+        close_page(cells, name, list(numbers))
     if show.get(name) not in ("title", "nothing"):
         spare_signatures(cells)
     for cell in cells:
@@ -388,6 +413,35 @@ def blurred_figures(page):
                 yield "".join(cell["source"]).splitlines()[0]
 
 
+PALETTE = re.compile(  # by name, by number in the cycle, in grey, and two maps
+    r"white|black|k|gr[ae]y|none|C[0-8]|0?\.\d+|book|RdBu(_r)?"
+)
+COLOURS = ("color", "c", "ec", "fc", "edgecolor", "facecolor", "colors", "cmap")
+
+
+def spelled_out(node):
+    "The texts that an argument may be: itself, items of a list, ways of a choice."
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, (ast.List, ast.Tuple)):
+        yield from (text for item in node.elts for text in spelled_out(item))
+    elif isinstance(node, ast.IfExp):
+        yield from (*spelled_out(node.body), *spelled_out(node.orelse))
+
+
+def foreign_colours(page):
+    "Colours in calls that draw, by a name that is not one of the book's."
+    for cell in page["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] != "code" or not draws(cell):
+            continue
+        for node in ast.walk(ast.Module(statements(source) or [], [])):
+            if isinstance(node, ast.keyword) and node.arg in COLOURS:
+                for given in spelled_out(node.value):
+                    if given not in CYCLE and not PALETTE.fullmatch(given):
+                        yield f"{node.arg}={given!r}"
+
+
 def fenced(text):
     "The lines of the code blocks within a text."
     for block in re.findall(r"^```[^\n]*\n(.*?)^```", text, re.M | re.S):
@@ -440,6 +494,7 @@ def faults(path, limit=WIDTH):
         f"a figure that blurs on fine screens (make outputs): {x}"
         for x in blurred_figures(page)
     ]
+    found += [f"a colour that is not the book's: {x}" for x in foreign_colours(page)]
     name = path.relative_to(root / "_proc").as_posix()
     return [f"{name}: {fault}" for fault in found]
 
