@@ -490,8 +490,8 @@ def describe_coverage(
         return False, "contains non-private comparisons, for internal use"
     if names := columns_from_data(model):
         return False, (
-            f"the promise does not cover the bounds or levels of {', '.join(names)}, "
-            "which were read from the data"
+            "the promise does not cover the bounds, levels or types of "
+            f"{', '.join(names)}, which were read from the data"
         )
     if notes := entry_notes(model.privacy_.entries):
         return False, f"the promise does not cover {', '.join(notes)}"

@@ -488,9 +488,9 @@ def _stamps(
         )
     if read:
         out.append(
-            f"{READ}: the bounds or levels of {', '.join(read)}. They, or bounds "
-            "drafted from them, are shown here and in the synthetic table, and the "
-            "promise does not cover them."
+            f"{READ}: the bounds, levels or types of {', '.join(read)}. They, or "
+            "bounds drafted from them, are shown here and in the synthetic table, and "
+            "the promise does not cover them."
         )
     if seeded:
         out.append("Made with a seed: for experiments, not for release.")

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 
@@ -421,10 +422,13 @@ setattr(Schema, "learn", classmethod(_learn_schema))
 LEVELS_SHARE = 0.1  # of epsilon and delta, for lists of levels
 
 
-def _kind_of_storage(name: str, values: pd.Series) -> Any:  # a column, or "categorical"
+def _kind_of_storage(name: str, stored: nw.Series) -> Any:  # a column, or "categorical"
     "An open column for the type in which values are stored; text is categorical."
-    common: dict[str, Any] = dict(missing=True, source="data")
-    dtype = values.dtype
+    native = getattr(stored.to_native(), "dtype", None)
+    # NumPy's integers and truth values have no room for a missing one
+    full = isinstance(native, np.dtype) and native.kind in "iub"
+    common: dict[str, Any] = dict(missing=not full, source="data")
+    dtype = to_pandas_series(stored).dtype
     if pd.api.types.is_bool_dtype(dtype):
         return Boolean(name, **common)
     if pd.api.types.is_datetime64_any_dtype(dtype):
@@ -456,9 +460,7 @@ def open_schema(
             ),
         ) from None
     names = [name for name in table.columns if name != unit.person]
-    kinds = {
-        name: _kind_of_storage(name, to_pandas_series(table[name])) for name in names
-    }
+    kinds = {name: _kind_of_storage(name, table[name]) for name in names}
     named = {name: "categorical" for name in names if isinstance(kinds[name], str)}
     if named:
         part = Budget(LEVELS_SHARE * budget.pair[0], LEVELS_SHARE * budget.pair[1])

@@ -59,7 +59,7 @@ from .ledger import Ledger
 from .noise import discrete_gaussian
 
 # %% ../../nbs/private/measure.ipynb #c023
-UNNOISED = "bounds or levels read from the data without noise"
+UNNOISED = "bounds, levels or types read from the data without noise"
 LEARNED_ELSEWHERE = "bounds or levels learned on another ledger"
 RULES_READ = "rules read from the data without noise"
 
@@ -91,8 +91,8 @@ def uncovered_columns(
     elsewhere = [name for name in learned if name not in paid]
     if read:
         _warn_privacy(
-            f"Bounds or levels of {', '.join(read)} were read from the data without "
-            "noise, and the promise does not cover them",
+            f"Bounds, levels or types of {', '.join(read)} were read from the data "
+            "without noise, and the promise does not cover them",
             Advice(
                 "declare them, or learn them with Schema.learn",
                 "put public facts in the schema, or confirm these with privpgd schema "
