@@ -17,10 +17,9 @@ def cells(notebook):
     for cell in notebook.cells:
         lines = cell.source.splitlines()
         if cell.cell_type == "raw" or any(
-            line.startswith(("#| hide", "#| default_exp", "#| label: fig-site"))
-            for line in lines
+            line.startswith(("#| hide", "#| default_exp")) for line in lines
         ):
-            continue  # figures for the site only
+            continue
         alt = next(
             (
                 line.split(":", 1)[1].strip(' "')
