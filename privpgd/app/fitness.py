@@ -47,7 +47,7 @@ class Use(NamedTuple):
 def sampling_error(
     n: float,  # number of rows
 ) -> float:
-    "How far the share of a half may be in another sample, 19 times of 20."
+    "How far a share of one half may be from the population's, 19 times of 20."
     return 0.98 / math.sqrt(n)
 
 
