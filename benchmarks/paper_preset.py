@@ -44,7 +44,7 @@ SETTINGS = dict(
 )  # beside the paper's own values, which are the first line
 # a fifth of the paper's steps, with the same fall of the learning rate
 SHORT_PROJECTION = dict(iterations=350, step=20)
-WEIGHTS = (0, 0.01, 0.1, 1, 10)
+WEIGHTS = (0, 1, 0.1, 10, 0.01)
 ERRORS = ("downstream", "covariance", "counting", "thresholding", "sw1", "l1")
 
 
@@ -117,7 +117,7 @@ def run_settings(out, seeds, names, epsilon=2.5):
             print(name, value, flush=True)
 
 
-def run_constraint(out, seeds, name="acs_income_ca"):
+def run_constraint(out, seeds, particles, name="acs_income_ca"):
     "The paper's protected query with the paper's own method."
     path = out / "constraint.jsonl"
     data = load_dataset(name)
@@ -134,7 +134,7 @@ def run_constraint(out, seeds, name="acs_income_ca"):
         noisy, _ = measure(data.train, schema, 2, Budget(2.0, 8e-6), seed=seed)
         how = dict(method="paper", embedding=embedding, seed=seed, **SHORT_PROJECTION)
         tables = project(noisy, schema, **how)
-        query, target = private_query(data, embedding, tables, theta, seed)
+        query, target = private_query(data, embedding, tables, theta, particles, seed)
         column_map = ColumnMap(schema, embedding)
         soft = float(query(column_map(torch.as_tensor(places))))
         hard = float((places @ theta > query.offset).mean())
@@ -146,7 +146,7 @@ def run_constraint(out, seeds, name="acs_income_ca"):
             cloud = descend(
                 tables,
                 schema,
-                PARTICLES,
+                particles,
                 embedding=embedding,
                 seed=seed,
                 verbose=False,
@@ -156,7 +156,7 @@ def run_constraint(out, seeds, name="acs_income_ca"):
             seconds = time.process_time() - began
             codes = embedding.nearest(cloud)
             z = embedding.embed(codes)
-            line = dict(dataset=name, seed=seed, weight=weight, particles=PARTICLES)
+            line = dict(dataset=name, seed=seed, weight=weight, particles=particles)
             line |= dict(
                 epochs=FULL["epochs"],
                 seconds=seconds,
@@ -167,12 +167,12 @@ def run_constraint(out, seeds, name="acs_income_ca"):
             print(weight, flush=True)
 
 
-def private_query(data, embedding, tables, theta, seed):
+def private_query(data, embedding, tables, theta, particles, seed):
     "The query at a threshold that is private already, and its noisy answer."
     start = descend(
         tables,
         data.schema,
-        PARTICLES,
+        particles,
         epochs=0,
         start="independent",
         embedding=embedding,
@@ -192,6 +192,7 @@ def main():
     parser.add_argument("what", choices=("noise", "settings", "constraint"))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--epsilons", default="2.5,1.0,0.2")
+    parser.add_argument("--particles", type=int, default=PARTICLES)  # of constraint
     parser.add_argument("--settings", default=",".join(SETTINGS))
     parser.add_argument("--out", type=pathlib.Path, default=RESULTS)
     args = parser.parse_args()
@@ -202,7 +203,7 @@ def main():
     elif args.what == "settings":
         run_settings(args.out, args.seeds, args.settings.split(","))
     else:
-        run_constraint(args.out, args.seeds)
+        run_constraint(args.out, args.seeds, args.particles)
 
 
 if __name__ == "__main__":
