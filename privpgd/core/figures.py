@@ -111,4 +111,5 @@ def look() -> None:
         "legend.fontsize": 8,
         "legend.frameon": False,
         "image.cmap": "book",
+        "svg.hashsalt": "book",  # the same picture is the same file
     }
