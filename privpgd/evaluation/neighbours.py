@@ -33,7 +33,7 @@ from ..private.higher_order import MOST_SHARE, measure_higher, plan_higher
 from ..private.ledger import Ledger
 from ..private.measure import measure
 from ..private.persons import Unit
-from ..private.rows_each import learn_max_rows
+from ..private.rows_each import learn_max_rows, measure_rows_each
 from ..private.scales import Stages, learn_scales, plan_scales
 from ..private.select import run_selector
 from ..private.spending import open_ledger
@@ -201,8 +201,13 @@ def person_cases() -> Iterator[Case]:
     def learned(table):
         return learn_max_rows(table, SCHEMA, BUDGET, person="who")
 
+    def each(table):
+        unit = Unit("add-remove", "who")
+        return measure_rows_each(table, SCHEMA, BUDGET, unit=unit)
+
     fewer = tables[0].iloc[4:]  # the first person has one row instead of five
     yield Case("rows a person", learned, tables[0], fewer)
+    yield Case("rows a person, add-remove", each, tables[0], gone)
     long = [_across_pieces(table, 5) for table in moving_record()]
     for words, release in (
         ("3 rows", counted(max_rows=3)),
@@ -371,16 +376,18 @@ def learn_cases() -> Iterator[Case]:
 
 
 # %% ../../nbs/evaluation/neighbours.ipynb #c1ad6a6
+_HOURS = Schema(
+    [
+        Numeric("age", 0, 64, bins=64, integer=True),
+        Numeric("hours", 0, 64, bins=64, integer=True),
+        Categorical("sex", ("f", "m")),
+    ]
+)
+
+
 def statistic_cases() -> Iterator[Case]:
     "Each statistic, for both kinds of neighbours."
     rng = np.random.default_rng(1)
-    schema = Schema(
-        [
-            Numeric("age", 0, 64, bins=64, integer=True),
-            Numeric("hours", 0, 64, bins=64, integer=True),
-            Categorical("sex", ("f", "m")),
-        ]
-    )
     here = pd.DataFrame(
         {
             "age": rng.integers(0, 64, 200),
@@ -405,7 +412,7 @@ def statistic_cases() -> Iterator[Case]:
     def measured(statistic, neighbors, **person):
         def release(table):
             target, ledger = measure_statistic(
-                table, schema, statistic, BUDGET, neighbors=neighbors, **person
+                table, _HOURS, statistic, BUDGET, neighbors=neighbors, **person
             )
             return (target.value, target.error, target.sigma), ledger
 
@@ -438,16 +445,9 @@ class Unbounded(Mean):
 def clamp_cases() -> Iterator[Case]:
     "A statistic whose features are out of bounds for one record."
     case = next(c for c in statistic_cases() if c.name == "statistic, mean")
-    schema = Schema(
-        [
-            Numeric("age", 0, 64, bins=64, integer=True),
-            Numeric("hours", 0, 64, bins=64, integer=True),
-            Categorical("sex", ("f", "m")),
-        ]
-    )
 
     def release(table):
-        target, ledger = measure_statistic(table, schema, Unbounded("age"), BUDGET)
+        target, ledger = measure_statistic(table, _HOURS, Unbounded("age"), BUDGET)
         return (target.value, target.sigma), ledger
 
     yield replace(case, name="statistic out of bounds", release=release)

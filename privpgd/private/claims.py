@@ -62,6 +62,8 @@ def account_faults(
     claimed = math.fsum(e.rho for e in ledger.entries)
     if rho > claimed * (1 + 1e-6) + 1e-12:
         found.append("rho is above the claim")
+    if math.isfinite(ledger.rho) and any(e.delta for e in ledger.entries):
+        found.append("rho is claimed for a release that has a delta")
     granted = ledger.budget.rho or ledger.budget.pair[0]
     if ledger.spent > granted * (1 + 1e-6):
         found.append("more is spent than was granted")
@@ -118,7 +120,19 @@ def word_faults(
     for ten in _numbers(rf"ten rows, epsilon is {_NUMBER}", meaning):
         if ten < least * (1 - 1e-2):
             found.append("the words promise too much to ten rows")
-    return found + _total_faults(ledger)
+    return found + _total_faults(ledger) + _unit_faults(ledger)
+
+
+def _unit_faults(ledger: Ledger) -> list[str]:
+    "Where the words are about another unit, or other neighbours, than the ledger."
+    person, added = ledger.person is not None, ledger.neighbors == "add-remove"
+    relation = ledger.relation.partition(" Public facts")[0]
+    same = ("private" in relation.rpartition(";")[2]) == added
+    for words in (relation, ledger.meaning):
+        apart = re.split(" and |; |, a set of", words)[0]  # how two tables differ
+        said = "person" in apart, "added or removed" in apart
+        same = same and said == (person, added)
+    return [] if same else ["the words are about other neighbours"]
 
 
 def _total_faults(ledger: Ledger) -> list[str]:
