@@ -32,6 +32,7 @@ from ..table.columns import PrivacyWarning
 from ..table.draft import DraftOptions, Guess, declare_columns, draft_schema
 from ..table.foreign import foreign_hints, read_foreign, with_foreign
 from ..table.formats import guess_file_format
+from ..table.keys import names_identifier, names_person
 from ..table.paths import stored_format
 from ..table.schema import Schema, decimals_words
 from ..table.suggestions import with_suggestions
@@ -232,6 +233,11 @@ def _next_steps(args: argparse.Namespace, read: list[str], person: str) -> str:
     )
 
 
+def _most_likely_first(names: Sequence[str]) -> list[str]:
+    "Columns that may name persons: first those whose names say so."
+    return sorted(names, key=lambda x: (not names_person(x), not names_identifier(x)))
+
+
 def _check_counts(args: argparse.Namespace) -> None:
     "Refuse a draft with less than one bin or level, or with too many."
     form = optional(whole(1, 1_000_000))._replace(remedy="leave it out")
@@ -296,7 +302,7 @@ def schema_command(args: argparse.Namespace, console: Console) -> None:
         console.say(_OPEN_WORDS)
     if suggestions := suggestions_text(schema):
         console.say(suggestions)
-    persons = [g.name for g in guesses if g.person]
+    persons = _most_likely_first([g.name for g in guesses if g.person])
     person = f" --person {shlex.quote(persons[0])}" if persons else ""
     console.say(_next_steps(args, read, person))
     console.result(

@@ -99,7 +99,7 @@ def write_number(
 # %% ../../nbs/table/cleaning.ipynb #cd8b8c9
 def _parsed_format(form: str) -> str:
     "A date format in the words of `strptime`."
-    return form.replace("%-", "%").replace("%3f", "%f")
+    return form.replace("%-", "%").replace("%3f", "%f").replace("%:z", "%z")
 
 
 def read_dates(
@@ -108,7 +108,8 @@ def read_dates(
 ) -> pd.Series:  # (n,) datetime64[us], NaT where a text is no such date
     "Dates that texts of one format write."
     options: dict = dict(format=_parsed_format(form), errors="coerce")
-    dates = pd.to_datetime(texts.str.strip(), **options)
+    zones = "%z" in options["format"]  # each text has its own
+    dates = pd.to_datetime(texts.str.strip(), utc=zones, **options)
     if getattr(dates.dtype, "tz", None) is not None:
         dates = dates.dt.tz_convert("UTC").dt.tz_localize(None)
     return dates.astype("datetime64[us]")
@@ -123,13 +124,18 @@ def write_date(
         "%-d": str(instant.day),
         "%-m": str(instant.month),
         "%-H": str(instant.hour),
+        "%-I": str(instant.hour % 12 or 12),
         "%3f": f"{instant.microsecond // 1000:03d}",
         "%Y": f"{instant.year:04d}",
         "%z": "+0000",
+        "%:z": "+00:00",
     }
     for mark, text in parts.items():
         form = form.replace(mark, text)
     return instant.strftime(form)
+
+
+_PAST_MIDNIGHT = re.compile(r"^%\+-?H")  # hours that may go beyond 23
 
 
 def _time_unit(form: str) -> int:
@@ -141,9 +147,15 @@ def read_times(
     texts: pd.Series,  # (n,) texts
     form: str,  # format of a time of day
 ) -> pd.Series:  # (n,) float64, NaN where a text is no such time
-    "Minutes or seconds since midnight."
+    "Minutes or seconds since midnight, or since that of the day before."
+    hours: Any = 0
+    if past := _PAST_MIDNIGHT.match(form):
+        begin = r"^\s*\d{1,3}(?=\D)"
+        hours = pd.to_numeric(texts.str.extract(f"({begin})", expand=False))
+        texts = texts.str.replace(begin, "00", regex=True)
+        form = "%H" + form[past.end() :]
     dates = read_dates(texts, form)
-    seconds = dates.dt.hour * 3600 + dates.dt.minute * 60 + dates.dt.second
+    seconds = (dates.dt.hour + hours) * 3600 + dates.dt.minute * 60 + dates.dt.second
     return seconds // _time_unit(form)
 
 
@@ -152,9 +164,10 @@ def write_time(
     form: str,  # format of a time of day
 ) -> str:
     "A time of day as a text of this format."
-    seconds = int(x) * _time_unit(form) % 86_400
-    hour, rest = divmod(seconds, 3600)
-    return write_date(datetime(2000, 1, 1, hour, rest // 60, rest % 60), form)
+    hour, rest = divmod(int(x) * _time_unit(form), 3600)
+    if past := _PAST_MIDNIGHT.match(form):
+        form = f"{hour:{'' if '-' in past[0] else '02'}}" + form[past.end() :]
+    return write_date(datetime(2000, 1, 1, hour % 24, rest // 60, rest % 60), form)
 
 
 # %% ../../nbs/table/cleaning.ipynb #cd238eb
@@ -170,12 +183,14 @@ class TextFormat:
     parentheses: bool = False  # around a negative number, in place of a minus sign
     digits: int | None = None  # always so many after the decimal mark
     date: str | None = None  # such as "%d/%m/%Y"
+    also: tuple[str, ...] = ()  # other formats of dates that are read
     time: str | None = None  # a time of day, such as "%H:%M"
     words: tuple[str, str] | None = None  # for false and true
 
     def __post_init__(self):
         words = (self.na,) if isinstance(self.na, str) else tuple(self.na)
         object.__setattr__(self, "na", words)
+        object.__setattr__(self, "also", tuple(self.also))
         if self.words is not None:
             object.__setattr__(self, "words", tuple(self.words))
         _check_format(self)
@@ -226,7 +241,7 @@ class TextFormat:
     def _read_known(self, texts: pd.Series, kind: str) -> pd.Series:
         "Texts, none of them a word for missing, as values."
         if kind == "date":
-            return read_dates(texts, self.date or "ISO8601")
+            return self._read_dates(texts)
         if kind == "truth":
             words = self.words or ("False", "True")
             return texts.str.strip().map({words[0]: False, words[1]: True})
@@ -234,6 +249,14 @@ class TextFormat:
             return read_times(texts, self.time)
         numbers = [read_number(text, self) for text in texts]
         return pd.Series(numbers, texts.index, dtype="float64")
+
+    def _read_dates(self, texts: pd.Series) -> pd.Series:
+        "Dates of the first format that reads them."
+        dates = read_dates(texts, self.date or "ISO8601")
+        for form in self.also:
+            rest = dates.isna()
+            dates = dates.where(~rest, read_dates(texts[rest], form))
+        return dates
 
     def write(
         self,
@@ -315,12 +338,19 @@ def _keeps_dates(form: str) -> bool:
     return bool(again.notna().all()) and "%" in form
 
 
+def _keeps_times(form: str) -> bool:
+    "Whether a time of day that is written in a format can be read back."
+    return _keeps_dates(_PAST_MIDNIGHT.sub("%H", form))
+
+
 _PLAIN = Form(lambda value: isinstance(value, str), "a text")
 _DATES = Form(
     _keeps_dates,
     "a format that can be read back",
     "write it as in %d/%m/%Y, %Y-%m-%d %H:%M or %H:%M",
 )
+_TIMES = _DATES._replace(fits=_keeps_times)
+_ALSO = Form(lambda forms: all(map(_keeps_dates, forms)), "a list of date formats")
 _THOUSANDS = ("", *",.'’_", *_SPACES)
 _TEXT_FORMS = dict(
     decimal=choice(".", ","),
@@ -332,7 +362,8 @@ _TEXT_FORMS = dict(
     digits=optional(whole(0, 12)),
     words=optional(Form(lambda words: len(set(words)) == 2, "two different words")),
     date=optional(_DATES),
-    time=optional(_DATES),
+    also=_ALSO,
+    time=optional(_TIMES),
 )
 
 

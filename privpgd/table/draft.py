@@ -305,6 +305,19 @@ def _describe_numbers(
     return why
 
 
+def _lone_code(known: pd.Series) -> str:
+    "A number such as 999, far from all others, as a text; empty: there is none."
+    counts = known.value_counts()
+    for code in (known.min(), known.max()):
+        rest = known[known != code]
+        if rest.empty or counts[code] < 5 or not re.fullmatch("-?9+|-1", f"{code:g}"):
+            continue
+        gap = min(abs(rest.min() - code), abs(rest.max() - code))
+        if gap > rest.max() - rest.min():
+            return f"{code:g}"
+    return ""
+
+
 def _describe_constant(
     column: Any,  # of a schema
     missing: bool,  # some values are missing
@@ -335,11 +348,16 @@ def _guess_column(
     if column.kind == "categorical" and kind == "string":
         return _draft_levels(name, known, column.missing, most)
     if column.kind == "numeric":
+        advice = ""
+        if code := _lone_code(known):
+            said = shlex.quote(f"{name}={code}")
+            advice = f"; {code} is far from the rest: if it means missing, --na {said}"
         if levels := _few_levels(known):
             few = Ordinal(name, levels, missing=column.missing, source="data")
-            return Guess(name, few, f"{len(levels)} different numbers, a level each")
+            why = f"{len(levels)} different numbers, a level each"
+            return Guess(name, few, why + advice)
         rounded = widen_bounds(column)
-        return Guess(name, rounded, _describe_numbers(rounded, known))
+        return Guess(name, rounded, _describe_numbers(rounded, known) + advice)
     if column.kind == "datetime":
         return Guess(name, widen_bounds(column), "dates, bounds rounded outward")
     if column.kind == "boolean":
@@ -434,8 +452,9 @@ def _with_format(column: Any, reading: Reading, in_file: bool) -> Any:
     if form is None and not in_file and (read or reading.na):
         form = TextFormat(reading.na)  # plain numbers, or gaps, stored as text
     if form is not None and form.time and column.kind == "numeric":
-        most = 86_399 if "%S" in form.time else 1439  # public: so many in a day
-        column = dataclasses.replace(column, low=0, high=most)
+        day = 86_400 if "%S" in form.time else 1440  # public: so many in a day
+        days = math.ceil(column.high / day) if "%+" in form.time else 1
+        column = dataclasses.replace(column, low=0, high=days * day - 1)
     return column if form is None else dataclasses.replace(column, format=form)
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from .cleaning import FileFormat, TextFormat, read_dates
+from .cleaning import FileFormat, TextFormat, read_dates, read_times
 from .csv_files import MISSING_WORDS, read_csv_head
 from .paths import TableFile, open_bytes, open_text, text_encoding
 
@@ -95,10 +95,11 @@ def _find_missing(counts: pd.Series, hints: Hints) -> list[str]:
 
 # %% ../../nbs/table/formats.ipynb #cb9a1ee
 _CURRENCY = r"[$€£¥₹]|CHF|EUR|USD|GBP|SFr\.?|Fr\.?|kr|zł|R\$"
+_UNIT = r"[^\W\d_]{1,12}[²³]?(?:/[^\W\d_]{1,5}[²³]?)?"  # such as kg, months or km/h
 _NUMBER = re.compile(
     rf"(?P<sign>[+-]?)(?P<before>(?:{_CURRENCY})?[ \u00a0]?)(?P<minus>-?)"
     r"(?P<core>\d(?:[\d.,'’ \u00a0\u202f]*[\d.,])?|[.,]\d+)(?P<power>[eE][+-]?\d+)?"
-    rf"(?P<after>[ \u00a0]?(?:{_CURRENCY}|%)?)"
+    rf"(?P<after>[ \u00a0]?(?:{_CURRENCY}|%|°[CF]?)?|[ \u00a0]{_UNIT})"
 )
 
 
@@ -172,16 +173,20 @@ def guess_number_format(
 
 
 # %% ../../nbs/table/formats.ipynb #ccb9abb
+_HOURS = ("%H:%M", "%H:%M:%S", "%-H:%M", "%-H:%M:%S")
+_HALF_DAYS = ("%I:%M %p", "%I:%M:%S %p", "%-I:%M %p", "%-I:%M:%S %p")
+
+
 def _date_formats() -> list[str]:
     "Usual formats of dates, the more likely ones first."
-    days = ["%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d"]
+    days = ["%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d"]
     for mark in "/.-":
         for day in ("%d", "%-d"):
             month = day.replace("d", "m")
             days += [f"{day}{mark}{month}{mark}%Y", f"{month}{mark}{day}{mark}%Y"]
             days += [f"{day}{mark}{month}{mark}%y", f"{month}{mark}{day}{mark}%y"]
     days += ["%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y"]
-    times = ["", " %H:%M", " %H:%M:%S"]
+    times = ["", *(f" {time}" for time in _HOURS + _HALF_DAYS)]
     zulu = ["T%H:%M:%S", "T%H:%M:%SZ", "T%H:%M:%S.%3fZ", "T%H:%M:%S.%fZ", "T%H:%MZ"]
     months = ["%Y-%m", "%b-%Y", "%b %Y", "%m/%Y"]
     return [
@@ -192,8 +197,43 @@ def _date_formats() -> list[str]:
 
 
 _DATES = _date_formats()
-_TIMES = ("%H:%M", "%H:%M:%S", "%-H:%M", "%I:%M %p")
+_PAST_MIDNIGHT = ("%+H:%M", "%+H:%M:%S", "%+-H:%M", "%+-H:%M:%S")
+_TIMES = (*_HOURS, *_HALF_DAYS, "%Hh%M", "%-Hh%M", *_PAST_MIDNIGHT)
 _ONE_DIGIT = re.compile(r"(?<!\d)\d(?!\d)")
+_CLOCK = re.compile(r"\d{1,2}[:h]\d\d.*$")
+_ZONE = re.compile(r"(?<=:\d\d)(?:[.]\d+)?([+-]\d\d:?\d\d)$")
+
+
+def _one_digit(texts: Sequence[str]) -> tuple[bool, bool]:
+    "Whether days or months, and hours, have a single digit in some texts."
+    clocks = [found[0] for text in texts if (found := _CLOCK.search(text))]
+    dates = [_CLOCK.sub("", text) for text in texts]
+    days = any(_ONE_DIGIT.search(text) for text in dates)
+    return days, any(_ONE_DIGIT.match(text) for text in clocks)
+
+
+def _pads(form: str) -> tuple[bool, bool]:
+    "Whether a format writes days or months, and hours, with two digits."
+    return bool(re.search("%[dm]", form)), bool(re.search(r"%\+?[HI]", form))
+
+
+def _may_have(form: str, short: tuple[bool, bool]) -> bool:
+    "Whether a format has no single digits where the texts have none."
+    days, hours = short
+    return (days or not re.search("%-[dm]", form)) and (
+        hours or not re.search(r"%\+?-[HI]", form)
+    )
+
+
+def _find_zone(texts: pd.Series) -> tuple[pd.Series, str]:
+    "The texts without their time zones, and what stands for these in a format."
+    zones = texts.str.extract(_ZONE, expand=False)
+    if zones.isna().any():
+        return texts, ""
+    ends = zones.unique()
+    mark = "%:z" if all(":" in zone for zone in ends) else "%z"
+    without = [text.removesuffix(zone) for text, zone in zip(texts, zones)]
+    return pd.Series(without, dtype=object), ends[0] if len(ends) == 1 else mark
 
 
 def guess_date_format(
@@ -201,25 +241,30 @@ def guess_date_format(
     formats: Sequence[str] = tuple(_DATES),
 ) -> tuple[str | None, str | None]:  # the format, and another one that fits as well
     "The format that reads most of the texts as dates."
-    some = pd.Series(list(texts[:500]), dtype=object).str.strip()
+    step = -(-len(texts) // 500)  # a file may be sorted: look at all parts of it
+    some = pd.Series(list(texts)[:: max(step, 1)], dtype=object).str.strip()
     digits = some.str.contains(r"\d", regex=True)
     some = some[digits.to_numpy(bool)]
     if some.empty:
         return None, None
-    short = any(_ONE_DIGIT.search(text) for text in some)
+    some, zone = _find_zone(some)
+    short = _one_digit(some)
+    clock = bool(some.str.contains(r"\d[:h]\d").any())
     found: list[tuple[float, int, str]] = []
     for i, form in enumerate(formats):
-        if ("%-" in form) != short and "%-" in form:
+        if bool(re.search("%[+-]*[HI]", form)) != clock or not _may_have(form, short):
             continue
-        share = float(read_dates(some, form).notna().mean())
-        padded = short and "%-" not in form and re.search("%[dm]", form)
-        found.append((share - 0.01 * bool(padded), -i, form))
-    share, _, best = max(found)
+        read = read_times if form.startswith("%+") else read_dates
+        share = float(read(some, form).notna().mean())
+        padded = any(a and b for a, b in zip(short, _pads(form)))
+        odd = 0.01 * padded + 0.01 * ("%+" in form)
+        found.append((share - odd, -i, form))
+    share, _, best = max(found, default=(0.0, 0, ""))
     if share <= 0.5:
         return None, None
     swapped = re.sub("[dm]", lambda x: "m" if x[0] == "d" else "d", best)
     rival = next((f for s, _, f in found if f == swapped != best and s == share), None)
-    return best, rival
+    return best + zone, rival and rival + zone
 
 
 # %% ../../nbs/table/formats.ipynb #c415e56
@@ -252,9 +297,26 @@ def _as_missing(texts: _Texts, form: TextFormat, words: pd.Series) -> TextFormat
     return dataclasses.replace(form, na=tuple(na))
 
 
+_DIGIT_DATE = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])"
+
+
+def _digit_dates(texts: _Texts) -> bool:
+    "Whether whole numbers are dates such as 20240229: by chance few would be."
+    known = texts.known.index
+    fits = np.array([bool(re.fullmatch(_DIGIT_DATE, x.strip())) for x in known])
+    return int(fits.sum()) >= 10 and texts.share(fits) >= 0.95
+
+
+def _significant(text: str) -> int:
+    "The digits of a number without leading zeros and without a power of ten."
+    return len(re.sub(r"\D", "", re.split("[eE]", text)[0]).lstrip("0"))
+
+
 def _read_numbers(texts: _Texts, hints: Hints) -> tuple[TextFormat, list[str]] | None:
     "The format of a column of numbers, and what to tell about it."
     known = texts.known
+    if hints.kind is None and _digit_dates(texts):
+        return None
     codes = any(re.fullmatch(r"[+-]?0\d+", x.strip()) for x in known.index)
     if codes and hints.kind != "numeric":
         return None
@@ -268,7 +330,7 @@ def _read_numbers(texts: _Texts, hints: Hints) -> tuple[TextFormat, list[str]] |
     few = len(words) <= _MOST_WORDS and _agree(texts, fits)
     if hints.kind != "numeric" and (coded or not few):
         return None
-    if max(len(re.sub(r"\D", "", x)) for x in known.index) > 18:
+    if max(map(_significant, known.index)) > 18:
         return None  # more digits than a number holds
     notes = []
     if len(words):
@@ -288,6 +350,47 @@ def _nearly_numbers(texts: _Texts, hints: Hints) -> list[str]:
     return [f"{_odd_words(texts.known[~fits], 'numbers')}: all stay texts"]
 
 
+def _same_order(other: str | None, rival: str | None, form: str) -> str | None:
+    "Which of two formats tells the day from the month as a format does."
+    alone = re.compile("%Y|.*%[bB]")  # these need no other to tell it
+    if other is None or "%d" not in other.replace("-", "") or alone.match(other):
+        return other if other and "%d" in other.replace("-", "") else None
+    if alone.match(form):
+        return None if rival else other
+    orders = {f: re.sub("[^dm]", "", f) for f in (other, rival, form) if f}
+    return next((f for f in (other, rival) if f and orders[f] == orders[form]), None)
+
+
+def _with_others(form: TextFormat, rest: pd.Series) -> TextFormat:
+    "The format with others in which several of the remaining texts are dates."
+    while len(form.also) < 3:
+        found = guess_date_format(list(rest.index))
+        other = _same_order(*found, form.date or "")
+        if other is None:
+            return form
+        read = read_dates(pd.Series(rest.index, dtype=object), other)
+        fits = read.notna().to_numpy(bool)
+        if fits.sum() < 2:
+            return form
+        form = dataclasses.replace(form, also=(*form.also, other))
+        rest = rest[~fits]
+    return form
+
+
+def _with_zeros(form: TextFormat, texts: pd.Series, kind: str) -> TextFormat:
+    "The format with zeros for seconds, and minutes, that are zero in all texts."
+    field = "time" if form.time else "date"
+    for unit in ("%S", "%M"):
+        old = getattr(form, field)
+        if unit not in old:
+            continue
+        new = dataclasses.replace(form, **{field: old.replace(unit, "00")})
+        if form.also or new.read(texts, kind).isna().any():
+            return form
+        form = new
+    return form
+
+
 def _read_moments(texts: _Texts, hints: Hints) -> tuple[TextFormat, list[str]] | None:
     "The format of a column of dates or times of day, and what to tell about it."
     known = texts.known
@@ -303,11 +406,22 @@ def _read_moments(texts: _Texts, hints: Hints) -> tuple[TextFormat, list[str]] |
         return None
     made = TextFormat(time=form) if time else TextFormat(date=form)
     kind = "number" if time else "date"
+    first = made.read(pd.Series(known.index, dtype=object), kind).notna().to_numpy(bool)
+    if not time and hints.date is None:
+        made = _with_others(made, known[~first])
     values = made.read(pd.Series(known.index, dtype=object), kind)
     fits = values.notna().to_numpy(bool)
     if not _agree(texts, fits) and hints.kind != "datetime":
         return None
+    days = not time and (values[fits] == values[fits].dt.normalize()).all()
+    if fits.any() and not days:
+        made = _with_zeros(made, pd.Series(known.index[fits], dtype=object), kind)
     notes = []
+    if len(others := known[fits & ~first]):
+        notes.append(
+            f"{int(others.sum()):,} values such as {others.index[0]!r} are dates of "
+            f"another format: read, and written as {form}"
+        )
     if len(rubbish := known[~fits]):
         what = "times" if time else "dates"
         notes.append(f"{_odd_words(rubbish, what)}: read as missing")

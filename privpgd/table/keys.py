@@ -223,12 +223,13 @@ def keys_written(
 
 # %% ../../nbs/table/keys.ipynb #cdff010
 _KEY_NAME = re.compile(
-    r"(^|[_\s.-])(id|ids|uuid|guid|ssn|email|phone|passport|iban)($|[_\s.-])"
+    r"(^|[_\s.-])(id|ids|uuid|guid|ssn|email|phone|passport|iban|mrn|pid|dni|nif|cpf"
+    r"|curp|subjid|usubjid)($|[_\s.-])"
     r"|[a-z]I[dD]$|^(?!PAID|VALID|COVID|GRID|ACID|SOLID|FLUID)[A-Z]{2,}ID$"
 )
 _PERSONS = (
     "patient|person|customer|client|user|member|subject|employee|student|paciente"
-    "|persona|cliente|usuario|personne|kunde|kunden|patienten"
+    "|persona|cliente|usuario|personne|kunde|kunden|patienten|participant|respondent"
 )
 _PERSON_NAME = re.compile(
     rf"(^|[_\s.-])({_PERSONS}|household|account)"
