@@ -231,17 +231,25 @@ def _tail_guess(
     size = np.maximum(abs(grid.first[run] + grid.last[run]) / 2, 1)
     starts = grid.starts[1]
     within = np.flatnonzero((starts >= run.start) & (starts < run.stop))
+    if len(within) == 1:
+        return grid.prior[run]
     # the power of ten itself is round, and may be a spike
-    rest = np.argsort(abs(grid.levels[1][within]))[1:]
+    spike, *rest = np.argsort(abs(grid.levels[1][within]))
+    begins, alone = starts[within] - run.start, z[within[spike]]
     z, v = z[within[rest]], v[within[rest]]
     fits = []
     for power in TAIL_POWERS:  # the prior falls with the first power already
         guess = grid.prior[run] * (size.min() / size) ** (power - 1)
-        share = np.add.reduceat(guess, starts[within] - run.start)[rest]
-        scale = max((share * z / v).sum() / max((share**2 / v).sum(), 1e-300), 0.0)
-        fits.append((((z - scale * share) ** 2 / v).sum(), guess))
-    least = min(distance for distance, _ in fits)
-    return next(guess for distance, guess in fits if distance <= least + 1)
+        share = np.add.reduceat(guess, begins)[rest]
+        precision = (share**2 / v).sum()
+        scale = max((share * z / v).sum() / precision, 0.0)
+        distance = ((z - scale * share) ** 2 / v).sum()
+        fits.append((distance, max(scale, precision**-0.5), guess))
+    least = min(distance for distance, *_ in fits)
+    _, scale, guess = next(fit for fit in fits if fit[0] <= least + 1)
+    whole, cell = guess.sum(), begins[spike]
+    guess[cell] = max(guess[cell], alone / scale)
+    return guess * (whole / guess.sum())
 
 
 def _living_prior(
