@@ -32,7 +32,7 @@ import pandas as pd
 from privpgd import Numeric, PrivPGD, Schema
 from privpgd.app.plan import plan
 
-# name -> columns, levels of each, rows, particles, selector
+# name -> columns, levels of each, rows, particles (None: as many as usual), selector
 CASES: dict[str, tuple] = {
     "5 columns": (5, 32, 10_000, 10_000, None),
     "10 columns": (10, 32, 100_000, 100_000, None),
@@ -50,6 +50,7 @@ CASES: dict[str, tuple] = {
     "one column of 2,000 levels": (6, (2000, 10), 10_000, 10_000, None),
     "one column of 10,000 levels": (6, (10_000, 10), 10_000, 10_000, None),
     "10 columns, third order": (10, 8, 200_000, 50_000, None),
+    "10 columns, third order, usual copy": (10, 8, 200_000, None, None),
     "20 columns, 2 levels, third order": (20, 2, 100_000, 50_000, None),
     "5 columns, ten million rows, third order": (5, 32, 10_000_000, 10_000, None),
     "mst, 10 columns": (10, 32, 20_000, 20_000, "mst"),

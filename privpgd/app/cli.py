@@ -101,9 +101,9 @@ _SHARED: dict[str, dict[str, Any]] = {
     ),
     "--particles": dict(
         type=int,
-        default=100_000,
         metavar="N",
-        help="number of particles (default 100000)",
+        help="number of particles (default 100000; 200000 where tables of three "
+        "columns are measured)",
     ),
     "--epochs": dict(
         type=int,

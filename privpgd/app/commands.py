@@ -107,9 +107,9 @@ def make_plan(
     from privpgd.app.plan import plan
 
     if args.epochs is not None:
-        remedy = "leave it out for the preset's choice"
-        whole_number("epochs", args.epochs, 0, remedy)
-    whole_number("n_particles", args.particles, 1, "leave it out for 100000")
+        whole_number("epochs", args.epochs, 0, "leave it out for the preset's choice")
+    if args.particles is not None:
+        whole_number("n_particles", args.particles, 1, "leave it out for the default")
     made = plan(
         schema,
         n,

@@ -199,7 +199,7 @@ def demo_command(args: argparse.Namespace, console: Console) -> None:
     model = PrivPGD(args.epsilon, args.delta, **unit, **own)
     fit_model(model, table, schema, console.ledger, planned=True)
     console.step(
-        f"{model.n_particles:,} synthetic rows from {len(model.measurements_)} noisy "
+        f"{len(model.codes_):,} synthetic rows from {len(model.measurements_)} noisy "
         "marginals; comparing with the rows"
     )
     synth = model.sample()

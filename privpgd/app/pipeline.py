@@ -419,14 +419,14 @@ def _add_higher_order(
         found = measure_higher(
             frame, job.schema, codes, measured, plan, account, _unit_of(job), job.seed
         )
-    if found.pairs:
-        measured = [*measured, *found.pairs]
-        codes = job.generator.fit(measured, job.schema)
-    total = estimate_total(measured)
-    if found.measurements:
-        generator: Any = job.generator
-        facts = found.measurements, found.merging, job.schema, total
-        codes = generator.fit_merged(*facts)
+    generator: Any = job.generator
+    measured = [*measured, *found.pairs]
+    with _set_attributes(generator, stage="last"):
+        if found.pairs or len(codes) != getattr(generator, "rows", len(codes)):
+            codes = generator.fit(measured, job.schema)
+        if found.measurements:
+            facts = found.measurements, found.merging, job.schema
+            codes = generator.fit_merged(*facts, estimate_total(measured))
     rounds = (*recorder.selection.rounds, *found.rounds)
     recorder.selection = replace(
         recorder.selection, measurements=measured, rounds=rounds
@@ -458,7 +458,8 @@ def run_pipeline(
             recorder.selection = _measure_job(frame, job, call, options, recorder)
         head = preview(frame, job.schema, job.person)
         stored = job.schema.with_dtypes(head, public=True)
-        codes = job.generator.fit(recorder.selection.measurements, stored)
+        with _set_attributes(job.generator, stage="first" if plan else "alone"):
+            codes = job.generator.fit(recorder.selection.measurements, stored)
         higher = None
         if plan is not None:
             job = replace(job, schema=stored)

@@ -40,13 +40,13 @@ from privpgd.app.forecast import (
     with_bin_errors,
 )
 from privpgd.app.resources import (
+    all_seconds,
     as_selector,
-    higher_seconds,
     median_pair,
     memory_needed,
     memory_refusal,
     planned_marginals,
-    predict_seconds,
+    planned_rows,
     selector_name,
 )
 from privpgd.core.checks import (
@@ -244,6 +244,7 @@ class Plan:
     higher: HigherPlan | None = None  # tables of three and four columns; None: none
     verdict: tuple = ()  # fit for what, and what would help
     counted: str = "rows"  # what n counts: "rows" or "persons"
+    copy_rows: int | None = None  # rows of the copy
 
     @property
     def cells(self) -> int:
@@ -389,7 +390,8 @@ def _higher_words(plan: Plan) -> str:
         how = f"all {higher.candidates:,} tables are measured"
     return (
         f"Last stage: {higher.share:.1%} of the budget is for tables of {what} "
-        f"columns; {how} (noise of {higher.sigma:.3g} rows a count{blocks})."
+        f"columns; {how} (noise of {higher.sigma:.3g} rows a count{blocks}); the copy "
+        f"has {plan.copy_rows:,} rows."
     )
 
 
@@ -482,7 +484,7 @@ class PlanOptions:
     # workload: None for the preset's, a number k, a list of cliques, a dict of weights,
     # "mst", "aim" or "mwem", or a selector
     select: Any = None
-    n_particles: int = 100_000  # rows of the synthetic table
+    n_particles: int | None = None  # rows of the synthetic table; None: by rule
     epochs: int | None = None  # of descent; None for the preset's
     neighbors: str = "replace"  # "replace" or "add-remove"
     memory: int | None = None  # bytes that may be used; None for this machine's
@@ -582,14 +584,9 @@ def plan(
     timed = lines
     if _is_untold(o.select):
         timed = tuple(expected(c, k, 1.0, n) for c, k, _ in planned_marginals(planned))
-    seconds = predict_seconds(
-        sizes, timed, n or 0, o.n_particles, o.preset, o.select, o.epochs, o.loaded
-    )
-    if higher:
-        work = sizes, timed, n or 0, o.n_particles, higher, o.loaded
-        # free slots measure pairs, and then all is fitted once more
-        again = seconds["fit"] + seconds["rows"]
-        seconds["third order"] = higher_seconds(*work) + again
+    how = o.preset, o.select, o.epochs, o.loaded
+    rows = planned_rows(o.n_particles, higher)
+    seconds = all_seconds(sizes, timed, n or 0, rows, higher, how)
     if n is None:
         del seconds["count"]
     limit = memory_limit() if o.memory is None else o.memory
@@ -616,4 +613,5 @@ def plan(
         higher,
         (*verdict, *person_words(unit, ids)),
         counted,
+        rows[-1],
     )

@@ -18,6 +18,8 @@ __all__ = [
     "memory_needed",
     "higher_seconds",
     "predict_seconds",
+    "planned_rows",
+    "all_seconds",
     "memory_refusal",
     "check_memory",
 ]
@@ -25,6 +27,7 @@ __all__ = [
 # %% ../../nbs/app/resources.ipynb #c7a87c2
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,6 +44,7 @@ from privpgd.private.counting import (
 from ..core.checks import Advice, InputError, one_of
 from ..core.memory import memory_limit, size_words
 from ..joint.logits import DENSE_LEVELS
+from ..joint.merged import rows_of_copy
 from ..private.higher_order import MOST_BLOCKS, HigherPlan, triple_cells
 from ..private.select import SELECTORS, check_selector, is_selector
 from ..table.pieces import piece_rows
@@ -186,7 +190,7 @@ def memory_needed(
     # workload: None for the preset's, a number k, a list of cliques, a dict of weights,
     # "mst", "aim" or "mwem", or a selector
     select: Any = None,
-    n_particles: int = 100_000,  # rows of the synthetic table
+    n_particles: int | None = None,  # rows of the synthetic table; None: by rule
     # number of rows, if it is known: a piece is no longer than the table
     n: int | None = None,
     higher: HigherPlan | None = None,  # tables of three and four columns
@@ -202,7 +206,8 @@ def memory_needed(
     fit = BYTES["cell"] * measured
     if thin := _thin_levels(sizes):
         fit += BYTES["thin"] + BYTES["thin_level"] * thin
-    rows = BYTES["entry"] * d * n_particles
+    m = rows_of_copy(n_particles, "last" if higher else "alone")
+    rows = BYTES["entry"] * d * m
     if higher:
         blocks = higher.blocks or MOST_BLOCKS
         merged_cells = higher.scored * triple_cells(sizes, blocks)
@@ -290,7 +295,7 @@ def higher_seconds(
     sizes: list,  # number of levels of each column
     lines: tuple,  # an `Expected` for each marginal
     n: int,  # number of rows
-    m: int,  # number of particles
+    rows: Sequence[int],  # of the copy that serves to choose, and of the last one
     higher: HigherPlan,  # tables of three and four columns
     loaded: bool = False,  # as in `predict_seconds`
 ) -> float:
@@ -298,11 +303,13 @@ def higher_seconds(
     r, d = RATES, len(sizes)
     blocks = higher.blocks or MOST_BLOCKS
     encode = 2 * _read_seconds(n, d, loaded)  # for the choice, and for free slots
-    count = (n * (higher.scored + higher.slots) + m * higher.scored) * r["triple"]
+    first, last = rows
+    scored = n * (higher.scored + higher.slots) + first * higher.scored
+    count = scored * r["triple"]
     tables = higher.slots * (r["merged"] + triple_cells(sizes, blocks) * r["noise"])
     held = _held_pairs(lines)  # the merged pairs are targets, too
     coarse = (held + 3 * higher.slots) * (blocks * r["visit"] + r["line"])
-    sweeps = _MERGED_SWEEPS * m * (_sweep_seconds(sizes, held) + coarse)
+    sweeps = _MERGED_SWEEPS * last * (_sweep_seconds(sizes, held) + coarse)
     return encode + count + higher.scored * r["score"] + tables + sweeps
 
 
@@ -351,6 +358,33 @@ def predict_seconds(
         return dict(count=count, noise=noise, fit=fit, rows=rows)
     rows = _row_seconds(sizes, lines, m) + m * total * (epochs or 0) * r["epoch"]
     return dict(count=count, noise=noise, fit=_fit_seconds(sizes, lines), rows=rows)
+
+
+def planned_rows(
+    n_particles: int | None,  # rows that are asked for; None: as many as usual
+    higher: HigherPlan | None,  # tables of three and four columns
+) -> list[int]:  # of each copy; the last one is released
+    "Rows of the copies that a release makes."
+    stages = ("first", "last") if higher else ("alone",)
+    return [rows_of_copy(n_particles, stage) for stage in stages]
+
+
+def all_seconds(
+    sizes: list,  # number of levels of each column
+    lines: tuple,  # an `Expected` for each marginal
+    n: int,  # number of rows
+    rows: Sequence[int],  # of each copy
+    higher: HigherPlan | None,  # tables of three and four columns
+    how: tuple,  # preset, selector, epochs, loaded: as in `predict_seconds`
+) -> dict[str, float]:
+    "Predicted processor seconds of each part, of one copy or of two."
+    seconds = predict_seconds(sizes, lines, n, rows[0], *how)
+    if higher:
+        # more rows, or free slots that measure pairs: all is fitted once more
+        again = predict_seconds(sizes, lines, n, rows[-1], *how)
+        third = higher_seconds(sizes, lines, n, rows, higher, how[-1])
+        seconds["third order"] = third + again["fit"] + again["rows"]
+    return seconds
 
 
 # %% ../../nbs/app/resources.ipynb #c044
@@ -420,7 +454,7 @@ def check_memory(
     # workload: None for the preset's, a number k, a list of cliques, a dict of weights,
     # "mst", "aim" or "mwem", or a selector
     select: Any = None,
-    n_particles: int = 100_000,  # rows of the synthetic table
+    n_particles: int | None = None,  # rows of the synthetic table; None: by rule
     memory: int | None = None,  # bytes that may be used; None for this machine's
 ) -> int:  # bytes needed
     "Refuse a release that does not fit, with advice, before a row is read."

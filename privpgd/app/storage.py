@@ -49,7 +49,7 @@ MODEL_FORMS = dict(  # what the settings of a model must be, in a call and in a 
     neighbors=choice("replace", "add-remove"),
     device=choice("auto", "cpu", "cuda"),
     order=optional(choice(2, 3, 4)),
-    n_particles=whole(1)._replace(remedy="100000 is the paper's choice"),
+    n_particles=optional(whole(1))._replace(remedy="100000 is the paper's choice"),
     epochs=optional(whole())._replace(
         remedy=Advice(
             "leave it at None for the preset's choice",

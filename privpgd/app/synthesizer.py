@@ -134,7 +134,7 @@ class _PlanWriteReport:
     delta: float
     preset: str
     select: Any
-    n_particles: int
+    n_particles: int | None
     epochs: int | None
     neighbors: str
     person: str | None
@@ -248,7 +248,9 @@ class PrivPGD(_PlanWriteReport, BaseEstimator):
         # what to measure: None for the preset's, a number k, a list of cliques, a dict
         # of weights; "mst", "aim" or "mwem" choose
         select: Any = None,
-        n_particles: int = 100_000,  # rows of the synthetic table
+        # rows of the synthetic table; None: 100,000, or 200,000 where tables of three
+        # columns are measured
+        n_particles: int | None = None,
         epochs: int | None = None,  # passes over the marginals; None for the preset's
         # soft requirements: Penalty, Bound, or pairs (function of (m, dim) particles,
         # weight), added to the loss

@@ -19,11 +19,13 @@ from .shrinkage import shrink_cells
 # %% auto #0
 __all__ = [
     "MERGED_WEIGHT",
+    "COPY_ROWS",
     "beyond_pairs",
     "beyond_pairs_dimension",
     "correct_interaction",
     "MergedTables",
     "merged_tables",
+    "rows_of_copy",
 ]
 
 
@@ -123,3 +125,17 @@ def merged_tables(
         if found is not None:
             tables[clique] = found
     return MergedTables(merging, tables)
+
+
+# %% ../../nbs/joint/merged.ipynb #r0w5a2
+# rows of a copy, if nobody says how many: of one that stands alone; of one that only
+# serves to choose tables of three columns; of one that has them
+COPY_ROWS = {"alone": 100_000, "first": 50_000, "last": 200_000}
+
+
+def rows_of_copy(
+    n_particles: int | None,  # rows that are asked for; None: as `COPY_ROWS` has them
+    stage: str = "alone",  # which copy of a run
+) -> int:
+    "How many rows a copy has."
+    return COPY_ROWS[stage] if n_particles is None else n_particles

@@ -46,13 +46,18 @@ from privpgd.core.checks import (
     optional,
     whole,
 )
+from privpgd.joint.merged import (
+    COPY_ROWS,
+    MergedTables,
+    merged_tables,
+    rows_of_copy,
+)
 
 from ..constrain.bounds import Bound
 from ..constrain.imposing import impose, place_rows
 from ..constrain.public import draw_conditional, reweight_tables
 from ..core.merging import Merging
 from ..core.records import Seeds, axes_of
-from ..joint.merged import MergedTables, merged_tables
 from ..joint.mixture import fit_mixture
 from ..joint.refinement import refine
 from ..joint.shrinkage import mixture_tables
@@ -111,7 +116,7 @@ PRESETS = {
 class GenerateOptions:
     "How `generate` works; every field can be given to it by keyword."
 
-    n_particles: int = 100_000  # m; public columns bring their own number of rows
+    n_particles: int = COPY_ROWS["alone"]  # m; public columns bring their own number
     epochs: int | None = None  # passes of the descent; None for the preset's
     # Penalty, Bound, or pairs (function of the particles, weight)
     penalties: tuple = ()
@@ -520,10 +525,11 @@ class PrivPGDGenerator:
 
     select = None  # what is measured if the user says nothing: the default workload
     guides: tuple = ()  # selectors that ask it between rounds when it is given by name
+    stage = "alone"  # which copy of a run the next fit makes, as in `COPY_ROWS`
 
     def __init__(
         self,
-        n_rows: int = 100_000,  # particles
+        n_rows: int | None = None,  # particles; None: by stage
         seed: int | None = None,  # None: fresh randomness
         verbose: bool = False,  # progress bars
         warm_start: bool = False,  # a second fit refines the codes of the first
@@ -545,7 +551,7 @@ class PrivPGDGenerator:
         "Codes whose marginals follow the measurements."
         last = getattr(self, "codes_", None) if self.warm_start else None
         if not len(measurements):
-            self.codes_ = Independent(self.n_rows, self.seed).fit([], schema)
+            self.codes_ = Independent(self.rows, self.seed).fit([], schema)
         elif last is None or self.preset != "default" or not self._fits(last, schema):
             options = self._options()
             self.generated_ = generate(list(measurements), schema, self.preset, options)
@@ -576,9 +582,14 @@ class PrivPGDGenerator:
             self.codes_ = self.generated_.codes
         return self.codes_.astype(np.int32)
 
+    @property
+    def rows(self) -> int:
+        "Rows of the next copy."
+        return rows_of_copy(self.n_rows, self.stage)
+
     def _options(self) -> GenerateOptions:
         return GenerateOptions(
-            n_particles=self.n_rows,
+            n_particles=self.rows,
             epochs=self.epochs,
             device=self.device,
             seed=self.seed,
@@ -589,11 +600,12 @@ class PrivPGDGenerator:
     def _fits(self, codes: np.ndarray, schema: Any) -> bool:
         "Whether codes of an earlier fit are a table of this schema."
         shape = np.array(schema.shape)
-        if codes.shape != (self.n_rows, len(shape)):
+        if codes.shape != (self.rows, len(shape)):
             return False
         return bool((codes < shape).all())
 
     def check(self, cliques: Iterable | None, schema: Any) -> None:
         "Raise one sentence if an option makes no sense."
         forms = dict(preset=choice(*PRESETS), epochs=optional(whole()))
-        check_fields(self, **ROWS_AND_SEED, **forms)
+        forms["n_rows"] = optional(whole(1))
+        check_fields(self, **ROWS_AND_SEED | forms)
