@@ -17,8 +17,9 @@ demo: .venv/demo    ## a private copy of a real table, with its errors and a pic
 test: .venv/dev     ## format, lint, types, drift, seeded runs, then every notebook test
 	$(BIN)/python .ci/check.py
 
-test-slow: .venv/dev  ## the same, with the cells marked slow (and Spark, where Java is installed)
+test-slow: .venv/dev  ## the same, with the cells marked slow (Spark where Java is installed, atheris where it can be)
 	@if command -v java >/dev/null; then $(PIP) -e '.[spark]'; else echo "Spark is skipped: there is no Java"; fi
+	@$(PIP) 'atheris>=3,<4' || echo "atheris is skipped: there is no wheel for this machine"
 	$(BIN)/python .ci/check.py --slow
 
 FLOOR ?= core/checks core/files table/files table/sources table/queries app/storage app/commands evaluation/datasets

@@ -150,8 +150,8 @@ def kill_runs(folder: Path, times: int, seed: int = 0) -> list[dict]:
     assert finish(start(words)) == 0
     whole = time.perf_counter() - began
     rng = random.Random(seed)
-    half = left = ended = 0
-    for _ in range(times):
+    kills = half = left = ended = 0
+    while kills < times:  # a run that had ended before is no kill
         shutil.rmtree(place)
         place.mkdir()
         child = start(words)
@@ -161,11 +161,12 @@ def kill_runs(folder: Path, times: int, seed: int = 0) -> list[dict]:
         )
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
-        ended += finish(child) == 0
+        killed = finish(child) == -signal.SIGKILL
+        kills, ended = kills + killed, ended + (not killed)
         left += bool(leftovers(place))
         half += sum(not is_whole(path) for path in place.iterdir())
     after = finish(start(words))
-    facts = dict(kills=times - ended, half_files=half, runs_with_leftovers=left)
+    facts = dict(kills=kills, half_files=half, runs_with_leftovers=left)
     facts |= dict(ended_before=ended, after_next_run=len(leftovers(place)), exit=after)
     return [dict(what="kills", **facts)]
 

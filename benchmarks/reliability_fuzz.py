@@ -1,21 +1,29 @@
 """Fuzz the readers of schemas, models and expressions; one JSON line for each reader.
 
 python benchmarks/reliability_fuzz.py --minutes 10 --out nbs/audits/reliability.jsonl
+python benchmarks/reliability_fuzz.py --minutes 2 --share 3/5 --out …  # a third part
 
 A reader may return, or refuse in one sentence (`InputError`). Anything else is a fault.
 Hypothesis makes texts and mutations; atheris, where it is installed, is guided by the
-branches that an input reaches.
+branches that an input reaches, and keeps what has reached a new one.
 """
 
 import argparse
+import gc
+import hashlib
 import importlib.util
+import io
 import json
+import os
+import subprocess
 import sys
 import tempfile
 import time
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -64,6 +72,24 @@ def strange_schema(draw: Any) -> str:
     return json.dumps(facts)
 
 
+@st.composite
+def strange_facts(draw: Any, text: bytes) -> bytes:
+    "A document with a fact replaced by any plain value, at any depth."
+    facts = json.loads(text)
+    for _ in range(draw(st.integers(1, 3))):
+        place = facts
+        while True:
+            keys = list(place) if isinstance(place, dict) else range(len(place))
+            key = draw(st.sampled_from(keys))
+            if not (isinstance(place[key], (dict, list)) and place[key]):
+                break
+            if draw(st.integers(0, 9)) == 0:
+                break
+            place = place[key]
+        place[key] = draw(PLAIN)
+    return json.dumps(facts).encode()
+
+
 def small_model() -> bytes:
     "A saved model, as bytes."
     with tempfile.TemporaryDirectory() as folder:
@@ -72,6 +98,27 @@ def small_model() -> bytes:
         model = PrivPGD(1, 1e-6, n_particles=50, epochs=0, order=2, verbose=False)
         model.fit(good_table(), schema).save(path)
         return path.read_bytes()
+
+
+def signed(model: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
+    "The facts of a model, and a function that makes a model of other facts."
+    with zipfile.ZipFile(io.BytesIO(model)) as archive:
+        facts, arrays = map(archive.read, ("model.json", "arrays.npz"))
+
+    def forge(text: bytes) -> bytes:
+        digest = hashlib.sha256(text + arrays).hexdigest().encode()
+        members = {"model.json": text, "arrays.npz": arrays, "digest": digest}
+        with zipfile.ZipFile(out := io.BytesIO(), "w") as archive:
+            for name, content in members.items():
+                archive.writestr(name, content)
+        return out.getvalue()
+
+    return facts, forge
+
+
+def read_schema(content: bytes) -> Any:
+    "A schema from bytes."
+    return Schema.from_json(content.decode("utf-8", "replace"))
 
 
 def read_model(content: bytes) -> Any:
@@ -85,16 +132,30 @@ def read_model(content: bytes) -> Any:
 def readers() -> dict[str, tuple[Callable, Any]]:
     "Name -> what is called, and what it is called with."
     texts = st.lists(st.sampled_from(WORDS.split()) | st.text(max_size=4), max_size=30)
-    raw = GOOD_TEXT.encode()
     model = small_model()
+    facts, forge = signed(model)
     return {
         "schemas, facts replaced": (Schema.from_json, strange_schema()),
-        "schemas, bytes mutated": (
-            lambda content: Schema.from_json(content.decode("utf-8", "replace")),
-            mutated(raw),
-        ),
+        "schemas, bytes mutated": (read_schema, mutated(GOOD_TEXT.encode())),
         "expressions": (parse, texts.map(" ".join)),
         "models, bytes mutated": (read_model, mutated(model)),
+        "models, facts replaced": (read_model, strange_facts(facts).map(forge)),
+    }
+
+
+def guided_readers() -> dict[str, tuple[Callable, bytes]]:
+    "Name -> what is called with bytes, and bytes to begin with."
+    facts, forge = signed(small_model())
+    rule = (
+        b"age >= 18 and (pay < 100 or town in ('Ulm', 'Bern')) and not grade is missing"
+    )
+    return {
+        "schemas, by branches": (read_schema, GOOD_TEXT.encode()),
+        "expressions, by branches": (
+            lambda content: parse(content.decode("utf-8", "replace")),
+            rule,
+        ),
+        "models, by branches": (lambda content: read_model(forge(content)), facts),
     }
 
 
@@ -110,11 +171,16 @@ def fault_of(read: Callable, content: Any) -> str:
     return ""
 
 
-def fuzz(name: str, read: Callable, inputs: Any, seconds: float) -> dict:
+def fuzz(
+    name: str,
+    read: Callable,
+    inputs: Any,
+    seconds: float,
+    number: int,  # of the first seed
+) -> dict:
     "Fuzz one reader for some seconds of the processor."
     faults: dict[str, str] = {}
     count, began = 0, time.process_time()
-    number = 0
     while time.process_time() - began < seconds:
         number += 1
 
@@ -134,24 +200,37 @@ def fuzz(name: str, read: Callable, inputs: Any, seconds: float) -> dict:
                 faults.setdefault(fault, repr(content)[:200])
 
         check()
-    spent = round(time.process_time() - began, 1)
+    return fuzz_line(name, time.process_time() - began, count, faults)
+
+
+def fuzz_line(name: str, seconds: float, count: int, faults: dict[str, str]) -> dict:
+    "What came of one reader."
     facts = dict(inputs=count, faults=len(faults), examples=list(faults.items())[:5])
-    day = time.strftime("%Y-%m-%d")
-    return dict(what="fuzz", share=name, reader=name, seconds=spent, day=day, **facts)
+    told = dict(reader=name, seconds=round(seconds, 1), day=time.strftime("%Y-%m-%d"))
+    return dict(what="fuzz", **told, **facts)
 
 
-def fuzz_all(minutes: float) -> Iterator[dict]:
-    "A line for each reader; the time is shared."
+GUIDED = ("schemas, by branches", "expressions, by branches", "models, by branches")
+
+
+def fuzz_all(minutes: float, share: int) -> Iterator[dict]:
+    "A line for each reader; the time is divided, and shares differ in their seeds."
     warnings.simplefilter("ignore")
     found = readers()
-    seconds = 60 * minutes / len(found)
-    return (fuzz(name, *how, seconds) for name, how in found.items())
+    guided = GUIDED if has_atheris() else ()
+    seconds = 60 * minutes / (len(found) + len(guided))
+    yield from (fuzz(name, *how, seconds, 10**6 * share) for name, how in found.items())
+    for name in guided:  # atheris ends its process
+        command = [sys.executable, "-W", "ignore", __file__, "--guided", name]
+        command += ["--minutes", str(seconds / 60), "--share", str(share)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        yield json.loads(next(x for x in done.stdout.splitlines() if x[:1] == "{"))
 
 
 def keep(line: dict, out: Path) -> None:
-    "Write a line to a file of lines, in the place of that of the same reader."
+    "Write a line to a file of lines, in the place of that of the same reader and share."
     held = out.read_text().splitlines() if out.exists() else []
-    same = {"what": "fuzz", "share": line["share"]}.items()
+    same = {key: line[key] for key in ("what", "reader", "share")}.items()
     kept = [x for x in held if not same <= json.loads(x).items()]
     out.write_text("".join(f"{x}\n" for x in [*kept, json.dumps(line)]))
 
@@ -161,22 +240,40 @@ def has_atheris() -> bool:
     return importlib.util.find_spec("atheris") is not None
 
 
-def fuzz_by_branches(runs: int) -> None:
+def fuzz_by_branches(name: str, seconds: float, share: int) -> None:
     "Let atheris look for inputs that reach new branches; it ends the process."
     import atheris
 
-    model, text = small_model(), GOOD_TEXT.encode()
+    read, first = guided_readers()[name]
+    read(first)  # what is good is read
+    faults: dict[str, str] = {}
+    count = 0
+    # isinstance would ask dead references
+    functions = [x for x in gc.get_objects() if type(x) is FunctionType]
+    for function in functions:
+        if str(function.__module__).startswith("privpgd."):
+            atheris.instrument_func(function)
+    began = time.process_time()
 
     def one(data: bytes) -> None:
-        for read in (Schema.from_json, parse):
-            if fault := fault_of(read, data.decode("utf-8", "replace")):
-                raise RuntimeError(fault)
+        nonlocal count
+        count += 1
+        if fault := fault_of(read, data):
+            faults.setdefault(fault, repr(data)[:200])
+        spent = time.process_time() - began
+        if spent > seconds:
+            print(json.dumps(fuzz_line(name, spent, count, faults)), flush=True)
+            os._exit(0)
 
     with tempfile.TemporaryDirectory() as corpus:
-        (Path(corpus) / "schema").write_bytes(text)
-        (Path(corpus) / "model").write_bytes(model)
-        atheris.instrument_all()
-        atheris.Setup([sys.argv[0], f"-runs={runs}", corpus], one)
+        (Path(corpus) / "first").write_bytes(first)
+        options = [
+            "-timeout=60",
+            f"-seed={share}",
+            f"-max_len={2 * len(first)}",
+            "-verbosity=0",
+        ]
+        atheris.Setup([sys.argv[0], *options, corpus], one)
         atheris.Fuzz()
 
 
@@ -184,13 +281,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, help="file for the lines")
     parser.add_argument("--minutes", type=float, default=10, help="of the processor")
-    parser.add_argument("--branches", type=int, help="runs of atheris instead")
+    parser.add_argument(
+        "--guided", help="one reader with atheris, such as " + GUIDED[0]
+    )
+    parser.add_argument("--share", default="1/1", help="other shares, other inputs")
     args = parser.parse_args()
-    if args.branches:
-        if not has_atheris():
-            sys.exit("atheris is not installed: pip install atheris")
-        fuzz_by_branches(args.branches)
-    for line in fuzz_all(args.minutes):
+    share = int(args.share.partition("/")[0])
+    if args.guided:
+        fuzz_by_branches(args.guided, 60 * args.minutes, share)
+    for line in fuzz_all(args.minutes, share):
+        line["share"] = args.share
         print(json.dumps(line), flush=True)
         if args.out:
             keep(line, args.out)

@@ -23,7 +23,7 @@ import pandas as pd
 from sklearn.exceptions import NotFittedError
 
 from ..constrain.rules import probe_values
-from ..core.checks import Advice, InputError, check_seed, whole_number
+from ..core.checks import SEED, Advice, InputError, check_value, whole_number
 from ..core.expressions import Expression, in_distances, parse
 from ..core.grammar import ExpressionError
 from ..private.rows_each import draw_sizes, shares_of_rows
@@ -193,7 +193,7 @@ def sample_chunks(
 ) -> Iterator[pd.DataFrame]:
     "Rows of the synthetic table in the original units, in chunks."
     _check_sample(model, n)
-    check_seed(seed)
+    check_value("seed", seed, SEED)
     m = len(model.codes_)
     entropy: Any = seed
     if seed is None and model.seed is not None:

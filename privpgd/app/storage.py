@@ -179,7 +179,6 @@ _FORM = {
     "history": [dict],
     "kind?": str,
     "requirements?": [str],
-    "wishes?": [str],  # so called by earlier versions
     "rounds?": [dict],
     "cliques": [[str]],
     "placed?": [str],
@@ -214,7 +213,8 @@ _MEMBERS = ("model.json", "arrays.npz", "digest")
 
 def _check_size(size: int) -> None:
     "Refuse what would not fit into memory, such as a bomb."
-    most = (memory_limit() or 2**33) // 2
+    limit = memory_limit()
+    most = (2**33 if limit is None else limit) // 2
     if size > most:
         raise InputError(
             f"it unpacks to {size_words(size)}, and {size_words(most)} fit here"
@@ -268,8 +268,7 @@ def _rebuild_model(facts: dict, arrays: dict, cls: type) -> Any:
     model.rounds_ = tuple(
         Round(**{**r, "clique": tuple(r["clique"])}) for r in facts.get("rounds", [])
     )
-    # files of earlier versions call them wishes
-    model.requirements_ = facts.get("requirements", facts.get("wishes", []))
+    model.requirements_ = facts.get("requirements", [])
     return model
 
 

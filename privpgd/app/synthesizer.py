@@ -317,11 +317,6 @@ class PrivPGD(_PlanWriteReport, BaseEstimator):
             getattr(self, "schema_", None),
         )
 
-    @property
-    def wishes_(self) -> list[str]:
-        "An older name of `requirements_`."
-        return self.requirements_
-
     def save(
         self,
         path: Any,  # where the file goes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,14 +40,6 @@ __all__ = [
 
 
 # %% ../../nbs/constrain/public.ipynb #c57d6fd
-def _resolve_external(fact: Any, others: bool | None) -> None:
-    "Accept the old keyword `others` for `external`."
-    if others is None:
-        return
-    warnings.warn("others= is now called external=.", DeprecationWarning, stacklevel=4)
-    object.__setattr__(fact, "external", others)
-
-
 @dataclass(frozen=True, eq=False)
 class PublicMarginal:
     "A marginal that is public, and that the synthetic table must have."
@@ -58,11 +50,9 @@ class PublicMarginal:
     table: Any
     name: str = ""  # for messages
     external: bool = False  # it is about other people than the private table
-    others: InitVar[bool | None] = None  # old name of `external`
 
-    def __post_init__(self, others):
+    def __post_init__(self):
         object.__setattr__(self, "columns", column_tuple(self.columns))
-        _resolve_external(self, others)
 
     def label(self) -> str:
         "The marginal's name in a message, in quotes."
@@ -318,10 +308,6 @@ class PublicColumns:
 
     frame: Any  # table in memory with the public columns, and no other
     external: bool = False  # the rows are other people than the private table's
-    others: InitVar[bool | None] = None  # old name of `external`
-
-    def __post_init__(self, others):
-        _resolve_external(self, others)
 
     def names(self) -> list:
         "The names of the public columns."

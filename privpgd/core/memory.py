@@ -32,6 +32,9 @@ def _group_limits(
     return found
 
 
+_RESERVED = 2**29  # bytes of addresses that code and threads take but do not fill
+
+
 def _address_space() -> list[int]:  # bytes
     "What ulimit leaves of the address space, if it says anything."
     try:
@@ -45,7 +48,7 @@ def _address_space() -> list[int]:  # bytes
     with contextlib.suppress(OSError, ValueError):
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         taken = pages * os.sysconf("SC_PAGE_SIZE")
-    return [max(soft - taken, 0)]
+    return [max(soft - taken - _RESERVED, 0)]
 
 
 def memory_limit() -> int | None:  # bytes; None if it is not known

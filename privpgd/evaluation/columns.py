@@ -25,7 +25,7 @@ from privpgd.evaluation.paired import (
     quantile_places,
 )
 
-from ..core.checks import check_seed, whole_number
+from ..core.checks import SEED, check_value, whole_number
 from ..table.schema import Schema
 from .marginals import PairTables, pair_tables, total_variation
 
@@ -317,7 +317,7 @@ def compare_columns(
     # "level" or "pair"); the first row has the numbers of rows
 ) -> pd.DataFrame:
     "Errors of columns and pairs in their own units. Not private."
-    check_seed(seed)
+    check_value("seed", seed, SEED)
     whole_number("splits", splits, 1)
     paired = open_paired_columns(real, synth, schema, columns)
     cuts = [_cut_grid(c) for c in paired] if pairs and len(paired) > 1 else []

@@ -77,7 +77,6 @@ class RefineOptions:
     penalty_weight: Any = 0.0
 
 
-_RENAMED = {"warm": "anneal_sweeps", "held": "fixed", "together": "tied"}
 _LARGEST_WEIGHT = 1e15  # forbidden cells weigh 1e30, which nothing must outweigh
 
 
@@ -328,7 +327,7 @@ def refine(
     **fields,  # fields of RefineOptions
 ) -> np.ndarray:  # (m, d) int32 codes
     "Exact coordinate descent on the codes towards the tables."
-    options = make_options(RefineOptions, options, fields, _RENAMED)
+    options = make_options(RefineOptions, options, fields)
     codes = _check_refine_codes(codes, schema)
     m = len(codes)
     targets = _check_targets(tables, schema, options, m)

@@ -389,9 +389,6 @@ def _learn_schema(
     if unit.person is not None:
         table, units = sample_persons(table, unit, row_choice(unit, seed))
     _check_kinds(table, kinds)
-    if fields.pop("tail", None) is not None:
-        words = "tail has no effect: the fine histogram finds the bounds. Leave it out."
-        warnings.warn(words, DeprecationWarning, stacklevel=2)
     options = make_options(LearnOptions, None, fields)
     check_units(units, unit)
     read = {

@@ -8,7 +8,6 @@ that have given margins
 __all__ = [
     "count_cells",
     "as_clique",
-    "check_table",
     "check_table_list",
     "check_tables",
     "margins",
@@ -48,16 +47,6 @@ def count_cells(
 def as_clique(columns) -> tuple:
     "A clique as a tuple of names; a single column may be given by its name alone."
     return (columns,) if isinstance(columns, str) else tuple(columns)
-
-
-def check_table(
-    columns,  # a clique
-    table,  # array
-    schema,  # anything with `names` and `shape`
-    positive: bool = True,  # also ask for no negative cell and a sum of 1
-) -> tuple:  # clique, column positions, float64 array
-    "One table, checked, with the positions of its columns."
-    return check_table_list([(columns, table)], schema, positive)[0]
 
 
 def check_table_list(

@@ -360,7 +360,7 @@ def descend(
     **fields,  # of `DescentOptions`, such as epochs=100
 ) -> np.ndarray:  # (m, dim) float32 particles in the unit cube
     "Particle gradient descent: moves particles until their marginals are the tables."
-    how = make_options(DescentOptions, options, fields, renamed={"held": "fixed"})
+    how = make_options(DescentOptions, options, fields)
     m = whole_number("n_particles", n_particles, 1)
     checked = check_tables(tables, schema)
     embedding = embedding or Embedding(schema)
