@@ -105,6 +105,12 @@ def _first_rows(
         return names, next(rows, []) if look else names
 
 
+def _all_spaced(fields: list[str]) -> bool:
+    "Whether a space follows every separator of a line; a single one is a field's."
+    rest = fields[1:]
+    return all(x.startswith(" ") for x in rest) and any(x.strip() for x in rest)
+
+
 MOST_NAMES = 500_000  # letters of the first line of a CSV file
 
 
@@ -130,7 +136,7 @@ def read_csv_head(
         delimiter = file.separator
     how: dict = dict(encoding=encoding, wrapped=bool(wrapped), delimiter=delimiter)
     names, values = _first_rows(path, look, **how)
-    spaced = any(x.startswith(" ") and x.strip() for x in names + values)
+    spaced = _all_spaced(names) or _all_spaced(values)
     spaced = spaced or (file is not None and file.spaced)
     if spaced:
         names, values = _first_rows(path, look, skipinitialspace=True, **how)

@@ -8,6 +8,7 @@ __all__ = ["write_texts", "to_kind", "write_csv", "write_chunks", "write_rows"]
 # %% ../../nbs/table/writing.ipynb #c002
 import gzip
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -186,12 +187,25 @@ def write_csv(
         form = schema.file or form
     options: dict = dict(index=False, header=header, sep=form.separator)
     options |= dict(quoting=QUOTING[form.quoting], lineterminator=form.newline)
+    if form.spaced and not form.wrapped:
+        file.write(_add_spaces(frame.to_csv(**options), form.separator))
+        return
     if not form.wrapped:
         frame.to_csv(file, **options)
         return
     for line in frame.to_csv(**options).split(form.newline)[:-1]:
         quoted = line.replace('"', '""')
         file.write(f'"{quoted}"{form.newline}')
+
+
+def _add_spaces(text: str, separator: str) -> str:
+    "The text of a CSV file with a space after every separator."
+    quoted = '"(?:[^"]|"")*"'
+    return re.sub(
+        f"({quoted})|{re.escape(separator)}",
+        lambda found: found[0] + " " * (found[1] is None),
+        text,
+    )
 
 
 def _write_csv(
