@@ -8,7 +8,8 @@ rule ("rubin"), from `model.replicates` by the same rule ("replicates"), and wit
 how far it missed the truth, in half widths of its interval. The outer loop runs over
 trials, so a run that is stopped has the same trials in every cell with as many rows,
 up to one, and the same command goes on with it. Of large tables, which take longer,
-only every k-th trial may be run.
+only every k-th trial may be run. Lines that were kept before stay, but for statistics
+that were counted anew; with `--first`, new trials are added to theirs.
 
     python benchmarks/interval_coverage.py --populations made_up --rows 2000 20000 \\
         --every 1 2 --epsilons 1.0 --trials 40 --out trials
@@ -344,7 +345,9 @@ def by_rubin(statistic, tables, **options):
     return answers
 
 
-def one_trial(schema, statistics, rows, epsilon, seed, rules, about, **options):
+def one_trial(
+    schema, statistics, rows, epsilon, seed, rules, about, base=None, **options
+):
     "Lines of one table: every statistic in three ways, or in five with the rules."
     n = len(rows)
     began = time.process_time()
@@ -360,7 +363,7 @@ def one_trial(schema, statistics, rows, epsilon, seed, rules, about, **options):
     for what, f in statistics.items():
         began = time.process_time()
         try:
-            found = model.estimate(f.value, about=about)
+            found = model.estimate(f.value, about=about, rows=base)
         except InputError:  # refused: nothing is known
             none = np.full(np.shape(f.value(rows)), np.nan)
             fields = ("value", "std_error", "low", "high", "unmeasured")
@@ -451,6 +454,34 @@ def in_half_widths(answers, truths, times):
         return np.where(half > 0, miss / half, np.sign(miss) * 99), half
 
 
+def go_on(old, new):
+    "One line of a cell: the trials of an earlier line, and then those of a new one."
+    counts = np.array([old["trials"], new["trials"]])
+    line = old | {"trials": int(counts.sum())}
+    for key in old:
+        if key.endswith(" miss"):
+            line[key] = old[key] + new[key]
+        elif key.endswith((" width", "seconds")):  # means of the medians
+            pair = [
+                (c, x[key]) for c, x in zip(counts, (old, new)) if x[key] is not None
+            ]
+            sizes, medians = np.array(pair or [(1, np.nan)]).T
+            mean = float(np.average(medians, weights=sizes))
+            line[key] = round(mean, 3) if pair else None
+    return line
+
+
+def onto(file, lines, first):
+    "The lines of a file with new ones: added trials, or others in the place of old."
+    keys = ("population", "n", "epsilon", "statistic", "part")
+    old = [json.loads(text) for text in file.open()] if file.exists() else []
+    found = {tuple(line[k] for k in keys): line for line in old}
+    for line in lines:
+        key = tuple(line[k] for k in keys)
+        found[key] = go_on(found[key], line) if first and key in found else line
+    return [found[key] for key in sorted(found)]
+
+
 def collect(folder):
     "One line for each statistic of each cell of the grid: what its intervals missed."
     texts = (x for f in sorted(folder.glob("*.jsonl")) for x in f.open())
@@ -491,6 +522,8 @@ def main():
         "--first", type=int, default=0, help="number of the first trial"
     )
     parser.add_argument("--about", default="population", choices=("population", "rows"))
+    parser.add_argument("--statistics", nargs="+", help="only these; all unless given")
+    parser.add_argument("--base", type=int, help="rows of the copy that estimates use")
     parser.add_argument("--order", type=int, help="largest number of columns together")
     parser.add_argument(
         "--particles",
@@ -514,8 +547,9 @@ def main():
         (asked.out / "speed.json").write_text(json.dumps(time_replicates()) + "\n")
         return
     if asked.collect:
-        text = "".join(json.dumps(line) + "\n" for line in collect(asked.collect))
-        (asked.out / f"{asked.collect.name}.jsonl").write_text(text)
+        file = asked.out / f"{asked.collect.name}.jsonl"
+        lines = onto(file, collect(asked.collect), asked.first)
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
         return
     known = {}
     for name in asked.populations:
@@ -536,11 +570,14 @@ def main():
             print(f"stopped before trial {seed}, {n} rows, epsilon {epsilon}, {name}")
             return
         schema, statistics, _ = POPULATIONS[name]
+        asked_for = asked.statistics or statistics
+        statistics = {k: f for k, f in statistics.items() if k in asked_for}
         draw, truth = known[name]
         rows = draw(n, np.random.default_rng([11, n, seed]))
         rules = number % EVERY == 0 and asked.about == "population"
         setting = schema, statistics, rows, epsilon, seed, rules, asked.about
         options = {"order": asked.order, "n_particles": sizes.get(n, 20_000)}
+        options["base"] = asked.base
         facts = {"population": name, "n": n, "epsilon": epsilon, "seed": seed}
         text = ""
         for line in one_trial(*setting, **options):

@@ -194,13 +194,15 @@ class Scale:
 def make_scale(
     column: Any,  # with a fine histogram
     noisy: NoisyCells,  # from which it was made
+    alone: bool = False,  # whether no other column matters
 ) -> Scale:
     "The fine scale of a column, for inference."
     fine, grid = column.fine, noisy.grid
     k = len(fine.bins)
     owner = fine.encode(grid.first)
     mass = _grid_mass(fine, grid)
-    guess = _grid_guess(fine, grid)
+    point = alone and fine.first[0] == fine.last[-1]
+    guess = np.asarray(grid.prior) if point else _grid_guess(fine, grid)
     in_bin = np.bincount(owner, mass, k) / np.bincount(owner, guess, k)
     spread = guess * in_bin[owner]
     return Scale(column, noisy, mass, (1 - SMEAR) * mass + SMEAR * spread)
@@ -415,7 +417,7 @@ def open_base(
     schema = release.schema
     noisy = {m.clique[0]: m.cells for m in release.measurements if m.cells is not None}
     scales = {
-        name: make_scale(schema[name], noisy[name])
+        name: make_scale(schema[name], noisy[name], len(names) == 1)
         for name in names
         if getattr(schema[name], "fine", None) is not None and name in noisy
     }

@@ -20,6 +20,8 @@ __all__ = [
     "binning_loss",
     "squeeze_bins",
     "unmeasured_part",
+    "base_rows",
+    "thin",
     "estimate_statistic",
     "open_release",
 ]
@@ -27,7 +29,7 @@ __all__ = [
 # %% ../../nbs/evaluation/inference.ipynb #c0f9ca0
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -101,7 +103,11 @@ class _Statistic:
         answer = self.function(table)
         if self.index is not None:
             answer = answer.reindex(self.index)
-        return np.asarray(answer, np.float64).ravel()
+        try:
+            return np.asarray(answer, np.float64).ravel()
+        except (TypeError, ValueError):
+            problem = f"The statistic returns a {type(answer).__name__}, no numbers"
+            raise InputError(problem, "return a number, an array or a Series") from None
 
     def like_first(self, values: np.ndarray) -> Any:
         "Numbers in the form of the first answer."
@@ -324,7 +330,8 @@ def monotone_correction(
     whole = all(float(v).is_integer() for v in values[:1000])
     lattice = 0.25 if whole and (value == np.round(value)).all() else 0.0
     variance = np.mean(squares, 0) + lattice
-    if not np.allclose(f(table + 1), f(table) + 1):  # no location
+    location = np.allclose(f(table + 1), f(table) + 1) and not is_linear(f, base)
+    if not location:  # a mean has an error, however far out it lies
         return _Correction(value, variance, replicates)
     error = np.sqrt(np.mean(moves, 0))
     known = values[np.minimum(below, below[-1] - below) > 2 * error]
@@ -450,6 +457,20 @@ def unmeasured_part(
     return rest / np.maximum(total, 1e-300), rest * m
 
 
+# %% ../../nbs/evaluation/inference.ipynb #rows-code
+def base_rows(n: float) -> int:
+    "Rows of the base for a table of n rows."
+    return int(np.clip(5 * n, 10_000, 20_000))
+
+
+def thin(release: Release, rows: int, rng: np.random.Generator) -> Release:
+    "The release with so many rows of its copy, or fewer."
+    if len(release.codes) <= rows:
+        return release
+    some = rng.permutation(len(release.codes))[:rows]
+    return replace(release, codes=release.codes[some])
+
+
 # %% ../../nbs/evaluation/inference.ipynb #c3b1889
 def _check_columns(names: Sequence[str], release: Release) -> None:
     "Raise one sentence if a statistic uses nothing, or what was never measured."
@@ -463,7 +484,9 @@ def _check_columns(names: Sequence[str], release: Release) -> None:
             "about the statistic",
             "measure these columns",
         )
-    if hidden := [name for name in names if release.schema[name].size < 2]:
+    fine = {m.clique[0] for m in release.measurements if m.cells is not None}
+    hidden = [name for name in names if release.schema[name].size < 2]
+    if hidden and (len(names) > 1 or not fine.issuperset(hidden)):
         raise InputError(
             f"The noise has hidden all differences of {', '.join(hidden)}: one code "
             "holds every row",
@@ -487,8 +510,10 @@ def _correct(
     return "one step", one_step_correction(f, base, about, replicates, rng)
 
 
-def _refusals(unseen: np.ndarray, far: np.ndarray, ends: tuple) -> list[str]:
-    "A sentence if some numbers depend on what was never measured, or on thin tails."
+def _refusals(
+    unseen: np.ndarray, far: np.ndarray, ends: tuple, empty: np.ndarray
+) -> list[str]:
+    "A sentence for each reason why some numbers cannot be had."
     share = 100 * min(unseen.max(), 1)
     reasons = {
         f"{share:.0f} % of the influence of the rows on it lies outside the measured "
@@ -496,6 +521,8 @@ def _refusals(unseen: np.ndarray, far: np.ndarray, ends: tuple) -> list[str]:
         "it. Measure the columns together.": unseen > UNMEASURED,
         f"below {ends[0]:.6g} and above {ends[1]:.6g} are fewer rows than the noise "
         "can tell from none, so that nothing tells how far out it lies.": far,
+        "tables that agree with the measurements may have no row of its group. Let the "
+        "function return a number for an empty group: a share of it is 0.": empty,
     }
     return [
         f"{'The number' if lost.size == 1 else f'{lost.sum()} of {lost.size}'} "
@@ -511,7 +538,7 @@ def estimate_statistic(
     level: float = 0.95,  # of the interval
     about: str = "population",  # or "rows": those that were measured
     replicates: int = 40,  # draws of noise and rows, unless the exact way is open
-    rows: int = 20_000,  # of the sample on which f is differentiated
+    rows: int | None = None,  # of the copy that are used; None: see `base_rows`
     seed: int | None = None,  # None: fresh randomness
 ) -> Estimate:
     "An estimate of any statistic with an interval, from a release alone."
@@ -525,12 +552,13 @@ def estimate_statistic(
     rng = np.random.default_rng(seed)
     drawn = int(rng.integers(2**31))
     copy = release.schema.decode(release.codes, seed=drawn, finish=False)
+    rows = base_rows(release.n) if rows is None else rows
     some = copy.iloc[:rows]
     statistic = _Statistic(lambda t: f(release.schema.finish(t)), copy)
     _check_statistic(statistic, some)
     names = used_columns(statistic, some)
     _check_columns(names, release)
-    base = open_base(release, names, rows, rng)
+    base = open_base(thin(release, rows, rng), names, rows, rng)
     method, found = _correct(statistic, base, about, replicates, rng)
     value, variance = found.value, found.variance
     unseen = np.zeros_like(value)
@@ -546,10 +574,11 @@ def estimate_statistic(
     freedom = min(found.freedom, 1e6)
     half = float(stdtrit(freedom, 0.5 + level / 2)) * error
     far = (value < found.resolved[0]) | (value > found.resolved[1])
-    reasons = _refusals(unseen, far, found.resolved)
+    empty = np.isnan(variance) & ~np.isnan(statistic(some))
+    reasons = _refusals(np.nan_to_num(unseen), far, found.resolved, empty)
     for reason in reasons:
         warnings.warn(reason, InferenceWarning, stacklevel=3)
-    lost = np.where((unseen > UNMEASURED) | far, np.nan, 0.0)
+    lost = np.where((unseen > UNMEASURED) | far | empty, np.nan, 0.0)
     numbers = (value + lost, value - half + lost, value + half + lost, error + lost)
     value, low, high, error = (statistic.like_first(v) for v in numbers)
     return Estimate(
