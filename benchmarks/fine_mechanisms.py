@@ -1,12 +1,13 @@
 """Mechanisms for the distribution of single columns, at the same budget: the tree of
 forks, a flat histogram with a threshold, PrivTree, the square-root factorization of
-prefix sums; and an oracle that knows everything but the counts of a few bins.
+prefix sums; an oracle that knows everything but the counts of a few bins; the tree with
+the exact counts of its bins; and, not private at all, exact counts and another sample.
 
     python -m benchmarks.fine_mechanisms --out nbs/experiments/results/…
 
 Nothing is spent on pairs, and no rows are made: a distribution is compared with the
 column. The folder of the environment variable PRIVPGD_DATA must hold the two tables of
-`benchmarks.real_columns`.
+`benchmarks.real_columns`. With `--facts` it writes what the columns are, without noise.
 """
 
 import argparse
@@ -15,17 +16,19 @@ import pathlib
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy.signal import fftconvolve
 from sklearn.isotonic import isotonic_regression
 
-from benchmarks.real_columns import Table
+from benchmarks.real_columns import Table, column_errors
 from privpgd import Budget
-from privpgd.private.binning import cut_bins
+from privpgd.private.binning import cut_bins, number_of_bins
 from privpgd.private.fine import add_noise, denoise
 from privpgd.private.spending import call_sigmas, open_ledger
 from privpgd.table.grids import Forks, Grid, make_forks
 
 SHARE = 0.3  # of the budget for single columns, as a table with many columns has it
+PAIRS = dict(bank_marketing=136, lending_club=1431)
 LIMITS = {2.5: (0.05, 0.10), 1.0: (0.1, 0.15), 0.2: (0.3, 0.4)}  # means, deviations
 
 
@@ -183,13 +186,63 @@ def oracle(bins):
     return mechanism
 
 
+def known_bins(pair_noise):
+    """The tree, and the exact counts of the bins that follow from it: what is wrong
+    *inside* the bins on which pairs are measured."""
+
+    def mechanism(truth, sigma, rng):
+        mass = tree(truth, sigma, rng)
+        width = truth.grid.last - truth.grid.first + 1
+        starts = cut_bins(mass, width, number_of_bins(truth.rows, pair_noise * sigma))
+        exact = np.add.reduceat(truth.counts, starts)
+        found = np.maximum(np.add.reduceat(mass, starts), 1e-9)
+        widths = np.diff([*starts, len(width)])
+        return mass * np.repeat(exact / found, widths)
+
+    return mechanism
+
+
+def no_noise(truth, sigma, rng):
+    "The exact counts of the finest cells: what the grid alone does."
+    return truth.counts.astype(float)
+
+
+def another_sample(truth, rng):
+    "Errors of as many rows, drawn anew from the rows."
+    drawn = pd.Series(rng.choice(truth.values, len(truth.values)))
+    found = column_errors(pd.Series(truth.values), drawn)
+    std = None if found["std"] is None else abs(found["std"])
+    return found["ks"], found["mean"], std, found["spike"]
+
+
+def describe(table):
+    "What the columns of a table are, and whose work their standard deviations are."
+    rows = Table(table)
+    schema = rows.schema("open bins")
+    for name, truth in zip(rows.bounds, read_columns(table)):
+        values = truth.values.astype(float)
+        far = np.argsort(abs(values - values.mean()))
+        units = 10.0 ** (schema[name].decimals or 0)
+        line = dict(table=table, column=name, known=len(values), missing=truth.missing)
+        line |= dict(largest=values.max() / units, median=np.median(values) / units)
+        line |= dict(
+            std=values.std() / units, std_less_10=values[far[:-10]].std() / units
+        )
+        yield {
+            k: v if isinstance(v, str) else round(float(v), 4) for k, v in line.items()
+        }
+
+
 def run(columns, epsilon, mechanism, share, seed):
     "Errors of all columns of a table, in the mean."
     account = open_ledger(Budget(epsilon=epsilon, delta=1e-5), None, "replace")
     whole = float(call_sigmas(None, account, [1.0])[0])
     sigma = whole * np.sqrt(len(columns) / share)
     rng = np.random.default_rng(seed)
-    found = [compare(column, mechanism(column, sigma, rng)) for column in columns]
+    if mechanism is another_sample:
+        found = [another_sample(column, rng) for column in columns]
+    else:
+        found = [compare(column, mechanism(column, sigma, rng)) for column in columns]
     ks, means, stds, spikes = zip(*found)
     mean, std = LIMITS[epsilon]
     return dict(
@@ -206,14 +259,26 @@ def main():
     out = "nbs/experiments/results/columns/fine_mechanisms.jsonl"
     parser.add_argument("--out", default=out)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--facts", action="store_true")
     args = parser.parse_args()
+    if args.facts:
+        lines = [line for table in PAIRS for line in describe(table)]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        pathlib.Path(args.out).with_name("facts.jsonl").write_text(text)
+        return
     ways = {name: (way, SHARE) for name, way in MECHANISMS.items()}
     for share in (SHARE, 1.0):
         for bins in (4, 16):
             ways[f"oracle, {bins} bins, share {share}"] = oracle(bins), share
     with pathlib.Path(args.out).open("w") as file:
-        for table in ("bank_marketing", "lending_club"):
+        for table in PAIRS:
             columns = read_columns(table)
+            parts = len(columns) / SHARE, PAIRS[table] / (1 - SHARE)
+            ways["tree, bins known"] = known_bins(np.sqrt(parts[1] / parts[0])), SHARE
+            ways |= {
+                "no noise": (no_noise, 1.0),
+                "another sample": (another_sample, 1.0),
+            }
             for epsilon in LIMITS:
                 for name, (way, share) in ways.items():
                     for seed in range(args.seeds):

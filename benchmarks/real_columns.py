@@ -23,9 +23,12 @@ from sklearn.metrics import roc_auc_score
 
 import privpgd.private.binning as binning
 import privpgd.private.fine as fine
+import privpgd.private.learn as learn
 import privpgd.private.scales as scales
 from privpgd import Categorical, Numeric, PrivPGD, Schema
 
+# of epsilon and of delta, for the levels of text
+LEVELS_SHARES = {"no schema 0.3": 0.3}
 BANK = dict(  # bounds as a person would know them
     age=(0, 120),
     balance=(-200_000, 200_000),
@@ -106,7 +109,7 @@ class Table:
 
     def schema(self, method):
         "The public facts, with bins by one of the methods; None for no schema."
-        if method == "no schema":
+        if method.startswith("no schema"):
             return None
         columns = []
         for name in self.rows:
@@ -175,10 +178,13 @@ def column_errors(real, copy):
 def run(table, method, epsilon, seed, particles=100_000):
     "One line of results."
     start = time.perf_counter()
+    usual = learn.LEVELS_SHARE
+    learn.LEVELS_SHARE = LEVELS_SHARES.get(method, usual)
     model = PrivPGD(epsilon, 1e-5, seed=seed, verbose=False, n_particles=particles)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         copy = model.fit(table.train, table.schema(method)).sample()
+    learn.LEVELS_SHARE = usual
     seconds = time.perf_counter() - start
     errors = {c: column_errors(table.train[c], copy[c]) for c in table.bounds}
     return dict(
@@ -235,19 +241,22 @@ ABLATIONS = {
     "6 rows a noise": lambda: _set_bins(6.0),
     "12 rows a noise": lambda: _set_bins(12.0),
 }
+ABLATIONS_OF_MANY_COLUMNS = ("default", "share 0.5", "1 row a noise")
 
 
-def ablate(out, seeds):
-    "Bank marketing with one choice changed, each variant in a process of its own."
-    table = Table("bank_marketing")
+def ablate(out, name_of_table, epsilons, seeds, particles):
+    "One choice changed at a time, each variant in a process of its own."
+    table = Table(name_of_table)
     context = multiprocessing.get_context("fork")
-    for name, change in ABLATIONS.items():
+    bank = name_of_table == "bank_marketing"
+    for name in ABLATIONS if bank else ABLATIONS_OF_MANY_COLUMNS:
 
-        def work(name=name, change=change):
-            change()
-            for epsilon in (1.0, 0.2):
+        def work(name=name):
+            ABLATIONS[name]()
+            for epsilon in epsilons:
                 for seed in range(seeds):
-                    line = run(table, "open bins", epsilon, seed) | dict(variant=name)
+                    line = run(table, "open bins", epsilon, seed, particles)
+                    line |= dict(variant=name)
                     with out.open("a") as f:
                         f.write(json.dumps(line) + "\n")
                     print(name, epsilon, seed, line["auc"], flush=True)
@@ -267,12 +276,16 @@ def main():
     parser.add_argument("--methods", default="open bins,equal width,by hand,no schema")
     parser.add_argument("--epsilons", default="2.5,1.0,0.2")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--particles", type=int, default=100_000)
     parser.add_argument("--ablation", action="store_true")
     args = parser.parse_args()
     out = pathlib.Path(args.out)
     out.parent.mkdir(parents=True, exist_ok=True)
     if args.ablation:
-        return ablate(out, args.seeds)
+        epsilons = [float(x) for x in args.epsilons.split(",")]
+        for name in args.tables.split(","):
+            ablate(out, name, epsilons, args.seeds, args.particles)
+        return
     lines = out.read_text().splitlines() if out.exists() else []
     keys = ("table", "method", "epsilon", "seed")
     done = {tuple(json.loads(line)[k] for k in keys) for line in lines}
@@ -283,7 +296,7 @@ def main():
                 for method in args.methods.split(","):
                     if (name, method, epsilon, seed) in done:
                         continue
-                    line = run(table, method, epsilon, seed)
+                    line = run(table, method, epsilon, seed, args.particles)
                     with out.open("a") as f:
                         f.write(json.dumps(line) + "\n")
                     mean = np.mean([e["ks"] for e in line["columns"].values()])
