@@ -330,8 +330,7 @@ def monotone_correction(
     whole = all(float(v).is_integer() for v in values[:1000])
     lattice = 0.25 if whole and (value == np.round(value)).all() else 0.0
     variance = np.mean(squares, 0) + lattice
-    location = np.allclose(f(table + 1), f(table) + 1) and not is_linear(f, base)
-    if not location:  # a mean has an error, however far out it lies
+    if is_linear(f, base) or not np.allclose(f(table + 1), f(table) + 1):
         return _Correction(value, variance, replicates)
     error = np.sqrt(np.mean(moves, 0))
     known = values[np.minimum(below, below[-1] - below) > 2 * error]
@@ -571,8 +570,7 @@ def estimate_statistic(
         variance = variance + KAPPA**2 * rest
         variance = variance + (rest / release.n if about == "rows" else 0.0)
     error = np.sqrt(variance)
-    freedom = min(found.freedom, 1e6)
-    half = float(stdtrit(freedom, 0.5 + level / 2)) * error
+    half = float(stdtrit(min(found.freedom, 1e6), 0.5 + level / 2)) * error
     far = (value < found.resolved[0]) | (value > found.resolved[1])
     empty = np.isnan(variance) & ~np.isnan(statistic(some))
     reasons = _refusals(np.nan_to_num(unseen), far, found.resolved, empty)
