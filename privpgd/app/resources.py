@@ -15,10 +15,10 @@ __all__ = [
     "as_selector",
     "selector_name",
     "most_pairs",
+    "planned_rows",
     "memory_needed",
     "higher_seconds",
     "predict_seconds",
-    "planned_rows",
     "all_seconds",
     "memory_refusal",
     "check_memory",
@@ -156,6 +156,8 @@ BYTES = dict(
     thin=30_000_000,  # if any column has a thin basis
     thin_level=4_500,  # of a column with a thin basis
     merged=40,  # cell of a candidate of three or four columns
+    block=8,  # of an entry of a piece whose levels are merged
+    kept=12,  # entry of a copy that is refined once more
     fit=2_000_000,  # of any fit
 )
 
@@ -183,6 +185,15 @@ def _counted_cells(
     return cells, cells, len(marginals)
 
 
+def planned_rows(
+    n_particles: int | None,  # rows that are asked for; None: as many as usual
+    higher: HigherPlan | None,  # tables of three and four columns
+) -> list[int]:  # of each copy; the last one is released
+    "Rows of the copies that a release makes."
+    stages = ("first", "last") if higher else ("alone",)
+    return [rows_of_copy(n_particles, stage) for stage in stages]
+
+
 def memory_needed(
     schema: Any,  # the public facts
     *,
@@ -198,20 +209,22 @@ def memory_needed(
     "Memory of the large arrays of a release, for any number of rows."
     sizes = [int(k) for k in schema.shape]
     d = len(sizes)
+    held = min(piece_rows(d), n or math.inf)
     # codes, and a few numbers of eight bytes for one column
-    piece = min(piece_rows(d), n or math.inf) * (4 * d + 64)
+    piece = held * (4 * d + 64)
     counted, measured, marginals = _counted_cells(schema, preset, select)
     tables = 8 * counted + BYTES["marginal"] * marginals
     tables += BYTES["fit"] + BYTES["level"] * sum(sizes)
     fit = BYTES["cell"] * measured
     if thin := _thin_levels(sizes):
         fit += BYTES["thin"] + BYTES["thin_level"] * thin
-    m = rows_of_copy(n_particles, "last" if higher else "alone")
-    rows = BYTES["entry"] * d * m
+    rows = BYTES["entry"] * d * planned_rows(n_particles, higher)[-1]
     if higher:
         blocks = higher.blocks or MOST_BLOCKS
         merged_cells = higher.scored * triple_cells(sizes, blocks)
-        rows += math.ceil(BYTES["merged"] * merged_cells)
+        first, last = planned_rows(n_particles, higher)
+        piece += d * (BYTES["block"] * held + BYTES["kept"] * first)
+        rows += math.ceil(BYTES["merged"] * merged_cells) + BYTES["kept"] * d * last
     return int(tables + max(piece, fit, rows))  # one after the other
 
 
@@ -358,15 +371,6 @@ def predict_seconds(
         return dict(count=count, noise=noise, fit=fit, rows=rows)
     rows = _row_seconds(sizes, lines, m) + m * total * (epochs or 0) * r["epoch"]
     return dict(count=count, noise=noise, fit=_fit_seconds(sizes, lines), rows=rows)
-
-
-def planned_rows(
-    n_particles: int | None,  # rows that are asked for; None: as many as usual
-    higher: HigherPlan | None,  # tables of three and four columns
-) -> list[int]:  # of each copy; the last one is released
-    "Rows of the copies that a release makes."
-    stages = ("first", "last") if higher else ("alone",)
-    return [rows_of_copy(n_particles, stage) for stage in stages]
 
 
 def all_seconds(
