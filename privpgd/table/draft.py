@@ -476,7 +476,9 @@ def draft_column(
     text = _is_text(values)
     reading = read_column(values, hints) if text else Reading(values)
     told = hints
-    if reading.format is not None and reading.format.has_marks:  # no identifier
+    form = reading.format
+    if form is not None and form.has_marks and not form.after.strip().isalpha():
+        # no identifier; letters behind a number may be a unit or a part of one
         told = dataclasses.replace(hints, kind=hints.kind or "numeric")
     guess = _draft_values(reading.values.rename(values.name), bins, most, told, text)
     _check_kind_asked(guess, hints)
