@@ -372,7 +372,7 @@ def _dtype_name(column: Column) -> str | None:
         return column.dtype
     try:
         dtype = pd.api.types.pandas_dtype(column.dtype)
-    except (TypeError, ValueError):
+    except Exception:  # NumPy parses the text as code, and fails as a parser does
         unknown = f"the dtype {column.dtype!r} that pandas does not know"
         raise SchemaError(f"Column {column.name!r} has {unknown}") from None
     if isinstance(dtype, np.dtype) and dtype.kind == "U":
