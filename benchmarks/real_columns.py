@@ -28,7 +28,7 @@ import privpgd.private.scales as scales
 from privpgd import Categorical, Numeric, PrivPGD, Schema
 
 # of epsilon and of delta, for the levels of text
-LEVELS_SHARES = {"no schema 0.3": 0.3}
+LEVELS_SHARES = {"no schema 0.1": 0.1}
 BANK = dict(  # bounds as a person would know them
     age=(0, 120),
     balance=(-200_000, 200_000),

@@ -19,7 +19,7 @@ __all__ = [
 
 # %% ../../nbs/app/fitness.ipynb #cb24cf9
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from ..core.records import estimate_total
 from ..private.account import Budget
 from ..private.calibration import calibrate
 from .advice import Expected, measured_lines
-from .forecast import expected_correlation, forecast_columns
+from .forecast import expected_correlation, fine_noise, forecast_columns
 
 # %% ../../nbs/app/fitness.ipynb #c8ab61d
 SMALL, LARGE = 0.05, 0.15  # errors
@@ -74,12 +74,13 @@ def uses(
     schema: Any,  # the public facts, with bins
     lines: Sequence[Expected],  # what is measured
     n: float,  # number of rows
+    fine: Mapping = {},  # column with open bins -> noise of its fine histogram
 ) -> list[Use]:
     "How well a copy would serve each use, by the noise and the number of rows."
     found = []
     errors = {
         f.name: f.tv if f.ks is None else f.ks
-        for f in forecast_columns(schema, lines, n)
+        for f in forecast_columns(schema, lines, n, fine)
     }
     if errors:
         middle = float(np.median(list(errors.values())))
@@ -126,9 +127,10 @@ def remedies(
     lines: Sequence[Expected],  # what is measured
     n: float,  # number of rows
     budget: Budget,
+    fine: Mapping = {},  # column with open bins -> noise of its fine histogram
 ) -> Remedies | None:  # None: nothing is needed
     "What would make a copy fit for single columns and pairs."
-    graded = uses(schema, lines, n)
+    graded = uses(schema, lines, n, fine)
     if all(use.grade == "fit" for use in graded):
         return None
     factor = max(max(use.error for use in graded) / SMALL, 1.0)
@@ -185,18 +187,19 @@ def fitness_words(
     n: float | None,  # number of rows; None: not known
     budget: Budget,
     counted: str = "rows",  # or "persons", of whom each counts once
+    fine: Mapping = {},  # column with open bins -> noise of its fine histogram
 ) -> tuple[str, ...]:  # sentences, the verdict first
     "Fit for what, not fit for what, and what would help."
     if not n or not lines:
         return ()
-    graded = uses(schema, lines, n)
+    graded = uses(schema, lines, n, fine)
     out = [*map(_use_words, graded), _group_words(lines, n, counted)]
     if sampling_error(n) > SMALL:
         out.append(
             f"{n:,.0f} {counted} are a small sample: in another one the share of a "
             f"half would differ by up to {sampling_error(n):.1%}, whatever the noise"
         )
-    if needed := remedies(schema, lines, n, budget):
+    if needed := remedies(schema, lines, n, budget, fine):
         noisy = max(use.error for use in graded) > SMALL
         out.append(_remedy_words(needed, n, noisy, counted))
     return tuple(f"{words[0].upper()}{words[1:]}." for words in out)
@@ -217,4 +220,5 @@ def release_verdict(
     n = round(estimate_total(model.measurements_))
     lines = measured_lines(model)
     counted = counted_units(model.person, model.max_rows)
-    return fitness_words(model.schema_, lines, n, model.privacy_.budget, counted)
+    told = model.schema_, lines, n, model.privacy_.budget, counted
+    return fitness_words(*told, fine_noise(model.privacy_.entries))

@@ -7,6 +7,7 @@ __all__ = [
     "FORECAST_HEAD",
     "HALF_WIDTH",
     "column_noise",
+    "fine_noise",
     "ColumnForecast",
     "expected_ks",
     "expected_mean_error",
@@ -26,7 +27,7 @@ __all__ = [
 # %% ../../nbs/app/forecast.ipynb #cb099f6
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,6 +38,7 @@ from ..core.records import axes_of
 from ..evaluation.columns import MEAN_NORMAL
 from ..evaluation.paired import line_distances, moments, open_rows, pair_column
 from ..evaluation.units import number_words, value_words
+from ..private.fine import AGREEMENT, FINE
 from ..table.dtypes import to_pandas_series
 
 
@@ -52,6 +54,13 @@ def column_noise(
         for name in set(line.columns) & set(size):
             precision[name] += size[name] / (line.sigma**2 * line.cells)
     return {name: p**-0.5 for name, p in precision.items() if p > 0}
+
+
+def fine_noise(
+    entries: Iterable,  # of a release
+) -> dict[str, float]:  # column with open bins -> noise of its fine histogram
+    "The noise of the fine histograms that an account has paid for."
+    return {e.columns[0]: e.sigma for e in entries if e.what.split(" (")[0] == FINE}
 
 
 # %% ../../nbs/app/forecast.ipynb #ccec9f4
@@ -111,6 +120,7 @@ def forecast_column(
     axis: Any,  # the public facts of a column
     sigma: float,  # noise of its counts, in rows
     n: float,  # number of rows
+    fine: float = 0.0,  # noise of the fine histogram inside its bins, in rows
 ) -> ColumnForecast:
     "The expected errors of one column."
     k = axis.size
@@ -124,7 +134,8 @@ def forecast_column(
             axis.name, axis.kind, k, share, tv, None, None, None, ratio
         )
     edges = np.asarray(axis.edges, float)
-    ks = expected_ks(noise, len(edges) - 1)
+    unseen = AGREEMENT[-1] * fine / n
+    ks = min(expected_ks(noise, len(edges) - 1) + unseen, 1.0)
     mean = expected_mean_error(noise, edges, axis.centres)
     spread = axis.centres is None  # evenly inside a bin
     width = float(np.diff(edges).max()) if spread else None
@@ -136,20 +147,19 @@ def forecast_columns(
     schema: Any,  # the public facts
     lines: Iterable,  # an `Expected` of each marginal
     n: float | None,  # number of rows; None: nothing can be said
-    public: Any = None,  # a table that is public: what the bins do to it
+    fine: Mapping = {},  # column with open bins -> noise of its fine histogram
 ) -> tuple[ColumnForecast, ...]:
     "The expected errors of all columns that are measured."
     if n is None:
         return ()
     noise = column_noise(schema, lines)
     found = (
-        forecast_column(axis, noise[axis.name], n)
+        forecast_column(axis, noise[axis.name], n, fine.get(axis.name, 0.0))
         for axis in axes_of(schema)
         if axis.name in noise
     )
     kinds = {c.name: c.unit_kind for c in getattr(schema, "columns", ())}
-    shown = (replace(f, kind=kinds.get(f.name, f.kind)) for f in found)
-    return with_bin_errors(tuple(shown), schema, public)
+    return tuple(replace(f, kind=kinds.get(f.name, f.kind)) for f in found)
 
 
 # %% ../../nbs/app/forecast.ipynb #ccf8db8

@@ -19,7 +19,7 @@ __all__ = [
 import html
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -534,11 +534,11 @@ def _without_rows_share(
 
 
 def _forecasts(
-    schema: Any, planned: Any, lines: tuple, n: int | None, public: Any
+    schema: Any, planned: Any, lines: tuple, n: int | None, public: Any, fine: Mapping
 ) -> tuple:
     "Expected errors; in units only where the bins are known."
     found = []
-    for line in forecast_columns(planned, lines, n):
+    for line in forecast_columns(planned, lines, n, fine):
         if getattr(schema[line.name], "learnable", False):
             line = replace(line, mean=None, width=None)
         found.append(line)
@@ -595,7 +595,8 @@ def plan(
     advice = (*advise(planned, lines, n, epsilon, delta), *hidden) if n else ()
     advice = (*_untold_words(o.select), *price_of_rows(lines, unit), *advice)
     counted = counted_units(o.person, o.max_rows)
-    verdict = fitness_words(planned, lines, n, budget, counted)
+    fine = dict.fromkeys(scales.names, scales.sigma) if scales else {}
+    verdict = fitness_words(planned, lines, n, budget, counted, fine)
     return Plan(
         n,
         len(sizes),
@@ -608,7 +609,7 @@ def plan(
         seconds,
         advice,
         Advice(str(refusal), refusal.render(shell=True)) if refusal else None,
-        _forecasts(schema, planned, lines, n, o.public),
+        _forecasts(schema, planned, lines, n, o.public, fine),
         scales,
         higher,
         (*verdict, *person_words(unit, ids)),

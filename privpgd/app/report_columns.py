@@ -23,6 +23,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privpgd.app.forecast import (
+    FORECAST_HEAD,
+    fine_noise,
+    forecast_columns,
+    forecast_rows,
+)
+
 from ..core.checks import InputError
 from ..core.records import axes_of, estimate_total
 from ..evaluation.columns import compare_columns
@@ -36,7 +43,6 @@ from ..table.sources import count_rows
 from .advice import measured_lines
 from .charts import bars, folded, paragraph, section, steps, table, text
 from .fitness import release_verdict
-from .forecast import FORECAST_HEAD, forecast_columns, forecast_rows
 from .sampling import sample_rows
 
 
@@ -260,7 +266,8 @@ _FORECAST_WORDS = (
     "and is usually closer. Inside a declared bin values are spread evenly, so a "
     "column "
     "whose values crowd in one bin is worse than this table says; inside a learned bin "
-    "they follow from a fine histogram."
+    "they follow from a fine histogram, and the error of the mean leaves out what a "
+    "long tail hides below its noise."
 )
 
 
@@ -269,7 +276,8 @@ def forecast_section(
 ) -> str:
     "Expected errors of the columns in their units, from noise and public facts."
     n = estimate_total(model.measurements_)
-    forecasts = forecast_columns(model.schema_, measured_lines(model), n)
+    fine = fine_noise(model.privacy_.entries)
+    forecasts = forecast_columns(model.schema_, measured_lines(model), n, fine)
     if not forecasts:
         return ""
     most = len(forecasts)

@@ -416,7 +416,7 @@ def _learn_schema(
 setattr(Schema, "learn", classmethod(_learn_schema))
 
 # %% ../../nbs/private/learn.ipynb #c665828
-LEVELS_SHARE = 0.1  # of epsilon and delta, for lists of levels
+LEVELS_SHARE = 0.3  # of epsilon and delta, for lists of levels
 
 
 def _kind_of_storage(name: str, stored: nw.Series) -> Any:  # a column, or "categorical"
@@ -439,7 +439,7 @@ def _kind_of_storage(name: str, stored: nw.Series) -> Any:  # a column, or "cate
 
 def open_schema(
     frame: Any,  # pandas, polars or pyarrow table
-    budget: Budget,  # of the whole fit; a tenth may be spent here
+    budget: Budget,  # of the whole fit; three tenths of it may be spent here
     ledger: Ledger,  # account to charge
     seed: Any = None,  # None: the system's entropy
     unit: Unit = ROW,  # whose data the promise is about
