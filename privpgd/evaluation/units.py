@@ -62,8 +62,8 @@ def time_words(
     x: float,  # since midnight
     kind: str,  # "minutes" or "seconds"
 ) -> str:
-    "A time of day."
-    seconds = round(x * 86_400 / DAY_LENGTHS[kind]) % 86_400
+    "A time of day; a timetable may count on after midnight."
+    seconds = round(x * 86_400 / DAY_LENGTHS[kind])
     words = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
     return words + f":{seconds % 60:02d}" * (kind == "seconds")
 
@@ -76,6 +76,8 @@ def ratio_words(
         return ""
     if math.isinf(ratio):
         return "∞"
+    if ratio >= 10_000:  # another sample has next to no error
+        return "over 10,000"
     return f"{ratio:,.0f}" if ratio >= 9.95 else f"{ratio:.1f}"
 
 
