@@ -4,6 +4,10 @@
     python -m venv sdm && sdm/bin/pip install sdmetrics==0.32.0
     sdm/bin/python benchmarks/peers/score_sdmetrics.py COPIES nbs/experiments/results/rulers/sdmetrics.jsonl
 
+and the peers as published, each in the environment that peers/environments.py has made:
+
+    python -m benchmarks.other_rulers --copies COPIES --environments FOLDER --methods dpmm-mst,dpmm-aim
+
 COPIES gets the rows, as CSV files. Lines that are in the file already are not run again.
 The folder of the environment variable PRIVPGD_DATA must hold the tables.
 """
@@ -15,6 +19,7 @@ import json
 import pathlib
 import time
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -22,6 +27,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.metrics import f1_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
+from benchmarks.peers import methods as peers
+from benchmarks.peers.run import environment_of
+from benchmarks.peers.run import run as run_peer
 from privpgd import Categorical, Schema, evaluate, load_dataset
 from privpgd.app.jobs import METHODS, versions
 from privpgd.evaluation.results import append_line
@@ -30,7 +38,10 @@ RESULTS = pathlib.Path("nbs/experiments/results/rulers")
 TABLES = ("adult", "diabetes130us", "stress")
 ORDER = ("real", "privpgd", "open bins", "pgm+mst", "mop", "pgm+aim", "privpgd-paper")
 BINS, QUERIES, WIDTH = 100, 1000, 3  # of the benchmark of SIGMOD 2025
+ROWS = 100_000  # of every copy
 TUNING_ROWS = 30_000
+PEER_SECONDS = 600  # of processor time
+PEERS = [name for name, made in peers.METHODS.items() if made[0]]  # own environment
 RAW = ("mean", "std", "q50", "q95", "ks", "w1_std")  # of each column
 RAW_PAIRS = ("spearman", "cramers_v")
 
@@ -150,7 +161,28 @@ def stress_scores(copy):
 
 def open_bins(frame, schema, epsilon, delta, seed):
     "The default as a user meets it: bounds alone, bins and values from the noise."
-    return METHODS["privpgd"](frame, schema.without_bins(), epsilon, delta, seed)
+    typed = schema.without_bins()
+    return METHODS["privpgd"](frame, typed, epsilon, delta, seed, n_particles=ROWS)
+
+
+def published(name, environments):
+    "A peer as published, on the codes of the schema; add-or-remove neighbours."
+
+    def make(frame, schema, epsilon, delta, seed):
+        python, reason = environment_of(name, environments)
+        job = dict(dataset="", method=name, epsilon=epsilon, delta=delta, seed=seed)
+        kept = SimpleNamespace(
+            train=schema.encode(frame),
+            schema=schema,
+            errors=lambda codes: dict(codes=codes),
+        )
+        line = {} if reason else run_peer(kept, job, python, PEER_SECONDS)
+        if "codes" not in line:
+            raise RuntimeError(f"{name}: {reason or line}")
+        facts = {key: line[key] for key in ("version", "neighbors", "seconds")}
+        return schema.decode(line["codes"], seed=seed), facts
+
+    return make
 
 
 # ---- one line a copy -----------------------------------------------------------------
@@ -198,17 +230,27 @@ def write_copy(frame, data, path):
     data.train.to_csv(path.parent / "train.csv.gz", index=False)
 
 
-def run(table, method, epsilon, seed, copies):
+def maker(method, environments):
+    "The function that makes a copy."
+    if method in PEERS:
+        return published(method, environments)
+    if method == "privpgd":  # which would make 200,000 where it measures three columns
+        return functools.partial(METHODS[method], n_particles=ROWS)
+    return open_bins if method == "open bins" else METHODS[method]
+
+
+def run(table, method, epsilon, seed, copies, environments=None):
     "One line."
     data = None if table == "stress" else load_dataset(table)
     frame, schema = stress_table() if data is None else (data.train, data.schema)
     began = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        make = open_bins if method == "open bins" else METHODS[method]
-        copy, _ = make(frame, schema, epsilon, 1e-5, seed)
+        make = maker(method, environments)
+        copy, facts = make(frame, schema, epsilon, 1e-5, seed)
     line = dict(table=table, method=method, epsilon=epsilon, seed=seed)
     line |= dict(seconds=time.process_time() - began, source=versions()["source"])
+    line |= dict(rows=len(copy)) | (facts if method in PEERS else {})
     if data is None:
         return line | stress_scores(copy)
     write_copy(copy, data, copies / table / f"{method}_{epsilon:g}_{seed}.csv.gz")
@@ -218,6 +260,7 @@ def run(table, method, epsilon, seed, copies):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--copies", type=pathlib.Path, required=True)
+    parser.add_argument("--environments", type=pathlib.Path)
     parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--methods", default=",".join(ORDER))
     parser.add_argument("--epsilon", type=float, default=1.0)
@@ -235,7 +278,7 @@ def main():
             continue
         if (table, method, args.epsilon, seed) in done:
             continue
-        line = run(table, method, args.epsilon, seed, args.copies)
+        line = run(table, method, args.epsilon, seed, args.copies, args.environments)
         append_line(path, line)
         print({k: v for k, v in line.items() if k != "raw"}, flush=True)
 
