@@ -42,11 +42,13 @@ from privpgd.app.forecast import (
 from privpgd.app.resources import (
     all_seconds,
     as_selector,
+    expected_higher,
     median_pair,
     memory_needed,
     memory_refusal,
     planned_marginals,
     planned_rows,
+    possible_higher,
     selector_name,
 )
 from privpgd.core.checks import (
@@ -62,7 +64,7 @@ from ..private.account import Budget, upward
 from ..private.binning import MOST_BINS, number_of_bins
 from ..private.calibration import calibrate
 from ..private.counting import normalize_workload
-from ..private.higher_order import HigherPlan, plan_higher, planned_shape
+from ..private.higher_order import HigherPlan
 from ..private.ledger import Ledger
 from ..private.persons import Unit
 from ..private.rows_each import ROWS_SHARE, measures_rows
@@ -498,18 +500,6 @@ class PlanOptions:
     loaded: bool = False  # the rows are in memory or in Parquet, and not text
 
 
-def _plan_higher(
-    schema: Schema, n: int | None, budget: Budget, o: PlanOptions, unit: Unit
-) -> HigherPlan | None:
-    "What is kept back for tables of three and four columns."
-    usual = o.select is None or o.usual
-    if o.preset != "default" or not usual or len(schema.names) < 3:
-        return None
-    alone = float(calibrate(budget, [1.0], unit)[0])
-    known = n if unit == Unit() else None
-    return plan_higher(planned_shape(schema), known, alone, unit, o.order)
-
-
 def _with_reserve(
     lines: tuple, n: int | None, scales: ScalePlan | None, share: float
 ) -> tuple:
@@ -575,10 +565,13 @@ def plan(
     scales, planned, lines = _two_stages(schema, n, budget, o, unit)
     if ids := measures_rows(schema, o.person):
         scales, lines = _without_rows_share(scales, lines, n)
-    higher = _plan_higher(schema, n, budget, o, unit)
+    usual = o.select is None or o.usual
+    stage = schema, n, budget, unit, o.preset, usual, o.order
+    higher = expected_higher(*stage)
     if higher:
         lines = _with_reserve(lines, n, scales, higher.share)
-    needs: dict[str, Any] = dict(n_particles=o.n_particles, n=n, higher=higher)
+    most = possible_higher(*stage)
+    needs: dict[str, Any] = dict(n_particles=o.n_particles, n=n, higher=most)
     needed = memory_needed(planned, preset=o.preset, select=o.select, **needs)
     sizes = [int(k) for k in planned.shape]
     timed = lines

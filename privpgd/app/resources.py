@@ -16,6 +16,8 @@ __all__ = [
     "selector_name",
     "most_pairs",
     "planned_rows",
+    "expected_higher",
+    "possible_higher",
     "memory_needed",
     "higher_seconds",
     "predict_seconds",
@@ -40,12 +42,21 @@ from privpgd.private.counting import (
     memory_problem,
     normalize_workload,
 )
+from privpgd.private.higher_order import (
+    MOST_BLOCKS,
+    HigherPlan,
+    plan_higher,
+    planned_shape,
+    triple_cells,
+)
 
 from ..core.checks import Advice, InputError, one_of
 from ..core.memory import memory_limit, size_words
 from ..joint.logits import DENSE_LEVELS
 from ..joint.merged import rows_of_copy
-from ..private.higher_order import MOST_BLOCKS, HigherPlan, triple_cells
+from ..private.account import Budget
+from ..private.calibration import calibrate
+from ..private.persons import Unit
 from ..private.select import SELECTORS, check_selector, is_selector
 from ..table.pieces import piece_rows
 
@@ -192,6 +203,38 @@ def planned_rows(
     "Rows of the copies that a release makes."
     stages = ("first", "last") if higher else ("alone",)
     return [rows_of_copy(n_particles, stage) for stage in stages]
+
+
+def expected_higher(
+    schema: Any,  # the public facts
+    n: int | None,  # number of rows, if it is known
+    budget: Budget,  # the privacy promise
+    unit: Unit,  # whose data it is about
+    preset: str = "default",  # "default" or "paper"
+    usual: bool = True,  # the workload is the usual one
+    order: int | None = None,  # the most columns of a table; None: three where it pays
+) -> HigherPlan | None:
+    "What is kept back for tables of three and four columns."
+    if preset != "default" or not usual or len(schema.names) < 3:
+        return None
+    alone = float(calibrate(budget, [1.0], unit)[0])
+    known = n if unit == Unit() else None
+    return plan_higher(planned_shape(schema), known, alone, unit, order)
+
+
+def possible_higher(
+    schema: Any,  # the public facts
+    n: int | None,  # number of rows, if it is known
+    budget: Budget,  # the privacy promise
+    unit: Unit,  # whose data it is about
+    preset: str = "default",  # "default" or "paper"
+    usual: bool = True,  # the workload is the usual one
+    order: int | None = None,  # the most columns of a table; None: three where it pays
+) -> HigherPlan | None:
+    "The same for memory: rows that a fit counts only later may be many."
+    later = (n is None or unit != Unit()) and (unit.public_rows or unit.public_total)
+    most = 4 if later and order is None else order
+    return expected_higher(schema, n, budget, unit, preset, usual, most)
 
 
 def memory_needed(
@@ -421,7 +464,7 @@ def memory_refusal(
     preset: str,  # "default" or "paper"
     select: Any,  # workload or selector, as in `memory_needed`
     limit: int | None,  # bytes that may be used; None: not known
-    **sizes: Any,  # n_particles and n, as in `memory_needed`
+    **sizes: Any,  # n_particles, n and higher, as in `memory_needed`
 ) -> InputError | None:
     "Why a release cannot be carried out, or None."
     if isinstance(select, int) and math.comb(len(schema.names), select) > CLIQUE_LIMIT:
@@ -442,7 +485,8 @@ def memory_refusal(
     helpful = []
     if not is_selector(select):
         for other in ("aim", "mst"):
-            if memory_refusal(schema, preset, other, limit, **sizes) is None:
+            pairs = sizes | dict(higher=None)  # a selector has no last stage
+            if memory_refusal(schema, preset, other, limit, **pairs) is None:
                 helpful.append(other)
     return InputError(
         f"The plan needs about {size_words(needed)} of memory and this machine has "
@@ -458,12 +502,12 @@ def check_memory(
     # workload: None for the preset's, a number k, a list of cliques, a dict of weights,
     # "mst", "aim" or "mwem", or a selector
     select: Any = None,
-    n_particles: int | None = None,  # rows of the synthetic table; None: by rule
     memory: int | None = None,  # bytes that may be used; None for this machine's
+    **sizes: Any,  # n_particles, n and higher, as in `memory_needed`
 ) -> int:  # bytes needed
     "Refuse a release that does not fit, with advice, before a row is read."
     limit = memory_limit() if memory is None else memory
-    refusal = memory_refusal(schema, preset, select, limit, n_particles=n_particles)
+    refusal = memory_refusal(schema, preset, select, limit, **sizes)
     if refusal:
         raise refusal
-    return memory_needed(schema, preset=preset, select=select, n_particles=n_particles)
+    return memory_needed(schema, preset=preset, select=select, **sizes)

@@ -57,7 +57,7 @@ from ..table.writing import to_kind, write_rows
 from ..transport.embedding import Embedding
 from .forecast import crowded_bins
 from .plan import plan, with_planned_bins
-from .resources import check_memory
+from .resources import check_memory, possible_higher
 from .sampling import sample_chunks, sample_rows
 
 
@@ -526,6 +526,21 @@ def _measure_rows_each(
     return replace(job, budget=None), call, each
 
 
+def _check_fits(model: "PrivPGD", frame: Any, job: Job, budget: Budget) -> None:
+    "Refuse what does not fit into memory, by the plan's rule, before a row is read."
+    unit = Unit(model.neighbors, model.person, model.max_rows)
+    n = rows_known(frame) if unit == Unit() else None
+    stage = job.schema, n, budget, unit, model.preset, job.usual, job.order
+    check_memory(
+        with_planned_bins(job.schema) if job.learns else job.schema,
+        preset=model.preset,
+        select=job.select,
+        n_particles=model.n_particles,
+        n=n,
+        higher=possible_higher(*stage),
+    )
+
+
 def fit_model(
     model: "PrivPGD",  # its arguments say how
     frame: Any,  # the private table
@@ -534,9 +549,10 @@ def fit_model(
     planned: bool = False,  # True: the caller has shown a plan already
 ) -> "PrivPGD":
     "Check everything, show the plan, spend the budget once, then post-process."
-    budget: Budget | None = check_arguments(model, schema)
+    asked = check_arguments(model, schema)
+    budget: Budget | None = asked
     if schema is None:
-        schema, ledger = _learn_open_schema(model, frame, cast(Budget, budget), ledger)
+        schema, ledger = _learn_open_schema(model, frame, asked, ledger)
         budget = None  # all that is left
     schema = without_suggestions(schema)  # they are not noisy: no file may hold them
     schema = _with_distances(model, schema)
@@ -545,9 +561,7 @@ def fit_model(
     head = preview(frame, schema, model.person)
     stored = schema.with_dtypes(head, public=True)
     job = _job_of(model, budget, schema, stored)
-    sizes = dict(select=job.select, n_particles=model.n_particles)
-    shaped = with_planned_bins(schema) if job.learns else schema
-    check_memory(shaped, preset=model.preset, **sizes)  # before a row is read
+    _check_fits(model, frame, job, asked)
     if model.verbose and not planned:
         _show_plan(model, frame, schema, job.select)
     _forget_fit(model)
