@@ -10,7 +10,8 @@ pairs and of 300 tables of three columns, the latter over an eighth of the level
 Seconds of the processor are summed over all threads; `main` are those of the main
 thread, which waits while other threads work. So on two cores that do nothing else the
 fit takes about `main` and half of the rest. A busy machine makes all of them longer, so
-the ratio of two lines of one run is what to look at.
+the ratio of two lines of one run is what to look at. Noise has a seed, so that both
+fits get the same; `--exact` draws it as a release does, which takes longer.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def run_here(args: argparse.Namespace) -> dict:
         names = [f"c{j}" for j in range(d)]
         frame = pd.DataFrame(u, columns=names)
         schema = Schema([Numeric(c, 0, 1, bins=args.bins) for c in names])
-        options = dict(n_particles=m, seed=0, verbose=False)
+        seed = None if args.exact else 0
+        options = dict(n_particles=m, seed=seed, verbose=False)
         model = PrivPGD(args.epsilon, 1e-6, **options)
         load, clocks = (
             os.getloadavg()[0],
@@ -78,7 +80,7 @@ def run_here(args: argparse.Namespace) -> dict:
     fit(44, 2_000, 2_000)
     real, model, taken, loads = fit(args.columns, args.rows, args.particles)
     copy = np.asarray(model.codes_)
-    facts = ("columns", "bins", "rows", "particles", "epsilon")
+    facts = ("columns", "bins", "rows", "particles", "epsilon", "exact")
     return {name: getattr(args, name) for name in facts} | dict(
         measured=len(model.measurements_),
         wall=taken[0],
@@ -95,6 +97,7 @@ def run_in(tree: Path, args: argparse.Namespace) -> dict:
     command = [sys.executable, str(Path(__file__).resolve()), "--here"]
     for name in ("columns", "bins", "rows", "particles", "epsilon"):
         command += [f"--{name}", str(getattr(args, name))]
+    command += ["--exact"] * args.exact
     env = os.environ | {"PYTHONPATH": str(tree.resolve())}
     done = subprocess.run(
         command,
@@ -119,6 +122,7 @@ def main() -> None:
     parser.add_argument("--particles", type=int, default=100_000)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--out", type=Path, help="file of JSON lines, appended to")
+    parser.add_argument("--exact", action="store_true", help="noise without a seed")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.here:
