@@ -6,7 +6,7 @@
 
 and the peers as published, each in the environment that peers/environments.py has made:
 
-    python -m benchmarks.other_rulers --copies COPIES --environments FOLDER --methods dpmm-mst,dpmm-aim
+    python -m benchmarks.other_rulers --copies COPIES --environments FOLDER --methods dpmm-mst
 
 COPIES gets the rows, as CSV files. Lines that are in the file already are not run again.
 The folder of the environment variable PRIVPGD_DATA must hold the tables.
