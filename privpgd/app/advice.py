@@ -29,7 +29,7 @@ import numpy as np
 
 from ..core.checks import Advice
 from ..core.records import axes_of, estimate_total
-from ..evaluation.units import number_words
+from ..evaluation.units import DAY_LENGTHS, number_words
 from ..private.account import upward
 from ..private.measure import UNNOISED
 from ..private.persons import Unit
@@ -114,15 +114,18 @@ def identifier_columns(
 ) -> dict[str, str]:  # name -> why it looks like an identifier
     "Columns that seem to name persons rather than to describe them."
     found = {}
+    kinds = {c.name: c.unit_kind for c in getattr(schema, "columns", ())}
+    timed = {name for name, kind in kinds.items() if kind in DAY_LENGTHS}
     for axis in axes_of(schema):
         name = axis.name
         levels = len(axis.levels or ())
+        edges = axis.edges if axis.kind == "number" and axis.whole else None
         if levels > 20 and levels >= n / 2:
             found[name] = f"{levels:,} levels for {n:,.0f} rows"
         elif names_key(name):
             found[name] = "its name says so"
-        elif axis.kind == "number" and axis.whole and axis.edges is not None:
-            values = axis.edges[-1] - axis.edges[0]
+        elif edges is not None and name not in timed:
+            values = edges[-1] - edges[0]
             if n > 100 and 0.9 * n <= values <= 1.1 * n:
                 found[name] = "its range is as long as the table"
     return found

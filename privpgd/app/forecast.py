@@ -136,7 +136,8 @@ def forecast_column(
     edges = np.asarray(axis.edges, float)
     unseen = AGREEMENT[-1] * fine / n
     ks = min(expected_ks(noise, len(edges) - 1) + unseen, 1.0)
-    mean = expected_mean_error(noise, edges, axis.centres)
+    # what a bin hides of the mean is not known beforehand where values follow from it
+    mean = None if fine else expected_mean_error(noise, edges, axis.centres)
     spread = axis.centres is None  # evenly inside a bin
     width = float(np.diff(edges).max()) if spread else None
     ratio = ks / (_MEAN_BRIDGE * math.sqrt(2 / n))

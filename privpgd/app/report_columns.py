@@ -266,8 +266,8 @@ _FORECAST_WORDS = (
     "and is usually closer. Inside a declared bin values are spread evenly, so a "
     "column "
     "whose values crowd in one bin is worse than this table says; inside a learned bin "
-    "they follow from a fine histogram, and the error of the mean leaves out what a "
-    "long tail hides below its noise."
+    "they follow from a fine histogram, and the error of the mean, which depends on "
+    "how far apart they lie, stays blank."
 )
 
 

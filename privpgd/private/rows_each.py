@@ -7,6 +7,7 @@ __all__ = [
     "DOUBLING",
     "SINGLE",
     "ROWS_SHARE",
+    "FALSE_TAIL",
     "count_rows_each",
     "RowsEach",
     "measures_rows",
@@ -41,6 +42,7 @@ from ..table.schema import Schema
 from ..table.sources import fold
 from .account import Budget
 from .calibration import check_share
+from .histograms import noise_threshold
 from .ledger import Ledger, Spent
 from .measure import UNNOISED, entry_words
 from .noise import discrete_gaussian
@@ -187,11 +189,15 @@ def learn_max_rows(
 
 
 # %% ../../nbs/private/rows_each.ipynb #c070a42
+# chance that noise alone gives persons more rows than anybody has
+FALSE_TAIL = 1e-3
+
+
 def fit_rows_each(
     each: RowsEach,  # noisy
 ) -> np.ndarray:  # (len(ends) + 1,) numbers of persons, none negative
     "The histogram up to the last cell that cannot be empty."
-    least = each.sigma * np.sqrt(2 * np.log(len(each.counts)))
+    least = noise_threshold(each.sigma, FALSE_TAIL / len(each.counts))
     least = min(least, each.counts.max())  # one cell is left
     last = int(np.flatnonzero(each.counts >= least)[-1])
     kept = np.where(np.arange(len(each.counts)) <= last, each.counts, 0.0)
