@@ -48,7 +48,7 @@ from privpgd.app.resources import (
     memory_refusal,
     planned_marginals,
     planned_rows,
-    possible_higher,
+    possible_order,
     selector_name,
 )
 from privpgd.core.checks import (
@@ -566,11 +566,11 @@ def plan(
     if ids := measures_rows(schema, o.person):
         scales, lines = _without_rows_share(scales, lines, n)
     usual = o.select is None or o.usual
-    stage = schema, n, budget, unit, o.preset, usual, o.order
-    higher = expected_higher(*stage)
+    stage = schema, n, budget, unit, o.preset, usual
+    higher = expected_higher(*stage, o.order)
     if higher:
         lines = _with_reserve(lines, n, scales, higher.share)
-    most = possible_higher(*stage)
+    most = expected_higher(*stage, possible_order(n, unit, o.order))
     needs: dict[str, Any] = dict(n_particles=o.n_particles, n=n, higher=most)
     needed = memory_needed(planned, preset=o.preset, select=o.select, **needs)
     sizes = [int(k) for k in planned.shape]

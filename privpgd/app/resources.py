@@ -17,7 +17,7 @@ __all__ = [
     "most_pairs",
     "planned_rows",
     "expected_higher",
-    "possible_higher",
+    "possible_order",
     "memory_needed",
     "higher_seconds",
     "predict_seconds",
@@ -222,19 +222,14 @@ def expected_higher(
     return plan_higher(planned_shape(schema), known, alone, unit, order)
 
 
-def possible_higher(
-    schema: Any,  # the public facts
+def possible_order(
     n: int | None,  # number of rows, if it is known
-    budget: Budget,  # the privacy promise
     unit: Unit,  # whose data it is about
-    preset: str = "default",  # "default" or "paper"
-    usual: bool = True,  # the workload is the usual one
     order: int | None = None,  # the most columns of a table; None: three where it pays
-) -> HigherPlan | None:
-    "The same for memory: rows that a fit counts only later may be many."
+) -> int | None:
+    "The order for memory: rows that a fit counts only later may be many."
     later = (n is None or unit != Unit()) and (unit.public_rows or unit.public_total)
-    most = 4 if later and order is None else order
-    return expected_higher(schema, n, budget, unit, preset, usual, most)
+    return 4 if later and order is None else order
 
 
 def memory_needed(

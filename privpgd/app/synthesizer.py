@@ -57,7 +57,7 @@ from ..table.writing import to_kind, write_rows
 from ..transport.embedding import Embedding
 from .forecast import crowded_bins
 from .plan import plan, with_planned_bins
-from .resources import check_memory, possible_higher
+from .resources import check_memory, expected_higher, possible_order
 from .sampling import sample_chunks, sample_rows
 
 
@@ -530,14 +530,15 @@ def _check_fits(model: "PrivPGD", frame: Any, job: Job, budget: Budget) -> None:
     "Refuse what does not fit into memory, by the plan's rule, before a row is read."
     unit = Unit(model.neighbors, model.person, model.max_rows)
     n = rows_known(frame) if unit == Unit() else None
-    stage = job.schema, n, budget, unit, model.preset, job.usual, job.order
+    order = possible_order(n, unit, job.order)
+    stage = job.schema, n, budget, unit, model.preset, job.usual, order
     check_memory(
         with_planned_bins(job.schema) if job.learns else job.schema,
         preset=model.preset,
         select=job.select,
         n_particles=model.n_particles,
         n=n,
-        higher=possible_higher(*stage),
+        higher=expected_higher(*stage),
     )
 
 
